@@ -1,0 +1,274 @@
+"""The typed configuration: every key, its unit, its meaning and its limits.
+
+Values marked [OURS] are choices of this project; the paper does not state them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+# Countdown with signs only: which number gets which sign is a choice at every step, so branches of a tree differ in their chances.
+_COUNTDOWN = {"family": "countdown", "min_value": 1, "min_target": 1, "operators": ("+", "-"), "shuffle": False}
+_FOUR = {"min_numbers": 4, "max_numbers": 4, "max_value": 13, "max_target": 30}
+_SIX = {"min_numbers": 6, "max_numbers": 6, "max_value": 9, "max_target": 20}
+
+
+class World(Strict):
+    """The tiny world: sizes of the procedural data sets (numbers of problems)."""
+
+    seed: int = Field(7, ge=0, description="of the problems")
+    supervised: int = Field(20_000, description="worked solutions for the base policy")
+    train: int = Field(2_000, description="problems for reinforcement learning")
+    validation: int = Field(64, description="held-out in-domain problems, measured during training")
+    benchmark: int = Field(64, description="problems per benchmark")
+    rare_share: float = Field(0.02, ge=0, le=0.2, description="[OURS] share of each out-of-domain family in the supervised stage")
+    max_steps: int = Field(
+        9, ge=2, description="steps of a worked solution, boxed answer included; problems with longer ones are not drawn"
+    )
+    in_domain: dict[str, dict[str, Any]] = Field(
+        {"countdown-4": {**_COUNTDOWN, **_FOUR}, "countdown-6": {**_COUNTDOWN, **_SIX}},
+        min_length=1,
+        description="[OURS] tasks of supervised stage, training and validation: name, family, reasoning-gym's options (ranges of numbers)",
+    )
+    foundation: dict[str, dict[str, Any]] = Field(
+        {"chain-sum": {"min_terms": 4, "max_terms": 6, "min_digits": 1, "max_digits": 1}},
+        description="[OURS] tasks of the supervised stage alone, which teach the arithmetic that the others need",
+    )
+    foundation_share: float = Field(0.5, ge=0, lt=1, description="[OURS] share of the foundation in the supervised stage")
+    out_of_domain: dict[str, dict[str, Any]] = Field(
+        {"gcd": {"min_value": 2, "max_value": 99}, "leg-counting": {"min_animals": 2, "max_animals": 3, "max_instances": 5}},
+        description="[OURS] tasks of the transfer benchmarks, rare in the supervised stage",
+    )
+
+
+class Policy(Strict):
+    """Architecture (Qwen3) and supervised training of the base policy."""
+
+    hidden_size: int = Field(96, gt=0, description="width of the residual stream")
+    layers: int = Field(3, gt=0, description="transformer blocks")
+    heads: int = Field(2, gt=0, description="attention heads")
+    kv_heads: int = Field(2, gt=0, description="key and value heads (grouped-query attention)")
+    head_dim: Literal[32, 64, 80, 96, 112, 128] = Field(
+        32, description="width of a head, apart from hidden_size; the sizes that vLLM serves on a CPU"
+    )
+    intermediate_size: int = Field(256, gt=0, description="width inside the feed-forward blocks")
+    initializer_range: float = Field(0.06, gt=0, description="[OURS] std of the initial weights")
+    vocabulary: int = Field(320, description="size of the byte-level BPE vocabulary")
+    max_positions: int = Field(512, gt=0, description="tokens of prompt and response together")
+    steps: int = Field(1100, description="optimiser updates")
+    batch_size: int = Field(64, gt=0, description="worked solutions of an update")
+    learning_rate: float = Field(3.0e-3, gt=0, description="peak of the schedule: linear warm-up, then cosine to 0")
+    warmup_steps: int = Field(50, ge=0, description="[OURS] updates over which the learning rate rises")
+    weight_decay: float = Field(0.1, ge=0, description="[OURS] of AdamW")
+    max_grad_norm: float = Field(1.0, gt=0, description="[OURS] gradients are scaled down to this norm")
+    checkpoint_every: int = Field(200, gt=0, description="updates between checkpoints")
+    seed: int = Field(0, ge=0, description="of the weights and of the order of the data")
+
+
+class Sampling(Strict):
+    """How the policy is sampled, in training and in evaluation (paper, set-up; D.2 row 31)."""
+
+    temperature: float = Field(0.7, gt=0, description="divides the logits")
+    top_p: float = Field(0.95, gt=0, le=1, description="share of the probability that is kept; 1 = off")
+    top_k: int = Field(20, ge=0, description="number of tokens that are kept; 0 = off")
+    max_tokens: int = Field(2048, gt=0, description="response tokens of a trajectory, truncated beyond")
+
+
+class Engine(Strict):
+    """What generates. `kind` and `mode` belong to the numbers of a run (engines agree up to rounding), the rest changes speed only."""
+
+    device: Literal["cpu", "cuda"] = Field("cpu", description="where training runs; the engine runs on what its build supports")
+    kind: Literal["vllm", "transformers"] = Field(
+        "vllm", description="vllm: request by request, with a prefix cache; transformers: lockstep only"
+    )
+    mode: Literal["asynchronous", "lockstep"] = Field(
+        "asynchronous", description="asynchronous: a tree goes on by itself; lockstep: an iteration waits for all trees"
+    )
+    max_sequences: int = Field(128, gt=0, description="requests that run at once")
+    kv_cache_gib: float = Field(0.5, gt=0, description="memory of the KV cache in GiB")
+    block_size: int = Field(16, gt=0, description="tokens of a KV block; a prefix is cached in whole blocks")
+
+
+class Sampler(Strict):
+    """Shape of a tree. G = B0 + (L - 1) K B trajectories (paper, set-up: 4, 9, 1, 1 -> 12)."""
+
+    name: Literal["independent", "random", "ibtree"] = Field(description="strategy")
+    group_size: int = Field(gt=1, description="G, trajectories per problem")
+    initial: int | None = Field(None, description="B0, rollouts from the root")
+    iterations: int | None = Field(None, description="L, including the initial one")
+    nodes: int | None = Field(None, description="K, nodes expanded per iteration")
+    branches: int | None = Field(None, description="B, continuations per expanded node")
+    beta: float = Field(5.0, gt=0, description="weight in the IB objective")
+    min_room: int = Field(64, ge=1, description="[OURS] tokens that must be left below a node to expand it (D.2 row 3)")
+
+    @model_validator(mode="after")
+    def shape(self) -> Sampler:
+        if self.name == "independent":
+            return self
+        shape = (self.initial, self.iterations, self.nodes, self.branches)
+        if any(value is None or value < 1 for value in shape):
+            raise ValueError(f"sampler {self.name!r} needs initial, iterations, nodes and branches, each >= 1")
+        leaves = self.initial + (self.iterations - 1) * self.nodes * self.branches
+        if leaves != self.group_size:
+            raise ValueError(
+                f"tree shape gives B0 + (L-1)*K*B = {self.initial} + {self.iterations - 1}*{self.nodes}*{self.branches} = {leaves} "
+                f"leaves but group_size is {self.group_size}: make them equal"
+            )
+        return self
+
+
+class Advantage(Strict):
+    """From the rewards of a tree to one advantage per token."""
+
+    name: Literal["grpo", "ibtpo"] = Field(description="estimator")
+    beta: float = Field(5.0, gt=0, description="beta of A_IB")
+    local_weight: float = Field(0.1, ge=0, description="lambda, weight of A_IB")
+    std_ddof: Literal[0, 1] = Field(1, description="1: unbiased std of the rewards, as torch and ms-swift have it; 0: of the population")
+    std_epsilon: float = Field(1.0e-4, ge=0, description="added to the unbiased std of the rewards")
+    mask_equal_groups: bool = Field(False, description="[OURS] advantage 0 in groups of equal rewards (D.2 row 21)")
+
+
+class Regulariser(Strict):
+    """What holds the policy near the one that sampled and near the reference (C.1)."""
+
+    clip: float = Field(0.2, gt=0, description="eps")
+    clip_high: float = Field(0.2, gt=0, description="eps_h; 0.26 is clip-higher")
+    kl: float = Field(0.001, ge=0, description="beta_KL, weight of the k3 estimate")
+
+
+class Train(Strict):
+    """Reinforcement learning (C.1)."""
+
+    iterations: int = Field(gt=0, description="rollout batches")
+    problems_per_iteration: int = Field(128, gt=0, description="problems (trees) of a rollout batch")
+    minibatches: int = Field(2, ge=1, description="[OURS] optimiser steps per rollout batch; with 1 the ratio is 1 and clipping never acts")
+    learning_rate: float = Field(1.0e-6, gt=0, description="constant after the warm-up")
+    warmup_steps: int = Field(0, ge=0, description="[OURS] optimiser steps over which the learning rate rises")
+    weight_decay: float = Field(0.0, ge=0, description="[OURS] of AdamW")
+    max_grad_norm: float = Field(1.0, gt=0, description="[OURS] gradients are scaled down to this norm")
+    loss: Literal["grpo", "bnpo", "dapo"] = Field("grpo", description="[OURS] grpo: mean over a sequence, then over sequences")
+    lora_rank: int = Field(0, ge=0, description="0 = full fine-tuning")
+    validate_every: int = Field(10, gt=0, description="iterations between validations; also at 0 and at the end")
+    validation_samples: int = Field(8, gt=0, description="k of the validation's avg@k")
+    probe_problems: int = Field(8, ge=0, description="[OURS] validation problems of the IB-Score probe (D.2 row 29); 0 = off")
+    probe_draws: int = Field(5, gt=0, description="[OURS] fresh rollouts per step node in the probe")
+    probe_seeds: int = Field(4, gt=0, description="[OURS] seed trajectories per problem in the probe")
+    checkpoint_every: int = Field(10, gt=0, description="iterations between checkpoints")
+    micro_batch: int = Field(0, ge=0, description="sequences per forward pass, changes memory and speed only; 0 = the whole minibatch")
+
+    @model_validator(mode="after")
+    def whole_minibatches(self) -> Train:
+        if self.problems_per_iteration % self.minibatches:
+            raise ValueError(f"minibatches is {self.minibatches}, which must divide problems_per_iteration = {self.problems_per_iteration}")
+        return self
+
+
+class Evaluate(Strict):
+    """Benchmarks, avg@k and pass@k (D.2 rows 31 and 32). Changes nothing of training."""
+
+    samples: int = Field(32, gt=0, description="samples per problem")
+    pass_at: tuple[PositiveInt, ...] = Field((1, 2, 4, 8, 16, 32), min_length=1, description="k of pass@k")
+    benchmarks: tuple[str, ...] = Field(min_length=1, description="columns of Table 1, in order: families of `world`")
+    bootstrap: int = Field(2000, gt=0, description="resamples of an interval")
+    confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
+
+
+class Comparison(Strict):
+    """Table 3: samplers on one fixed policy and one fixed problem set."""
+
+    problems: int = Field(1024, gt=0, description="training problems")
+    strategies: tuple[str, ...] = Field(min_length=1, description="names of samplers")
+
+
+class Method(Strict):
+    """A method = sampler x advantage x regulariser: one row of methods.yaml."""
+
+    title: str = Field(description="name in tables and figures")
+    sampler: str = Field(description="name of a sampler")
+    advantage: Advantage
+    regulariser: Regulariser = Regulariser()
+
+
+class Job(Strict):
+    """What a scheduler reserves for one job."""
+
+    memory_mb: int = Field(gt=0, description="memory in MB; each retry gets as much again")
+    minutes: int = Field(gt=0, description="run time; each retry gets as much again")
+    threads: int = Field(1, gt=0, description="CPU cores")
+    gpus: int = Field(0, ge=0, description="GPUs; 0 asks for none")
+
+
+class Resources(Strict):
+    """Two classes of jobs: those that run a policy, and those that only read and write artifacts."""
+
+    heavy: Job = Job(memory_mb=3000, minutes=60)
+    light: Job = Job(memory_mb=1000, minutes=10)
+
+
+class Config(Strict):
+    preset: str
+    seeds: tuple[int, ...] = Field(
+        min_length=1, description="one run of each method per seed; the first also seeds the comparison of samplers"
+    )
+    artifacts: Literal["cached", "fresh"] = Field(
+        "cached", description="cached: read published artifacts where they fit; fresh: compute all"
+    )
+    world: World
+    policy: Policy
+    sampling: Sampling
+    engine: Engine
+    samplers: dict[str, Sampler]
+    methods: dict[str, Method]
+    train: Train
+    evaluate: Evaluate
+    comparison: Comparison
+    table1: tuple[str, ...] = Field(min_length=1, description="methods of Table 1 (and Figure 5), in order")
+    resources: Resources = Resources()
+
+    @model_validator(mode="after")
+    def names(self) -> Config:
+        """Every name that is used is defined, no list repeats itself, and what becomes a file name can be one."""
+        benchmarks = {**self.world.in_domain, **self.world.out_of_domain}
+        for where, names, known in [
+            ("table1", self.table1, self.methods),
+            ("comparison.strategies", self.comparison.strategies, self.samplers),
+            ("evaluate.benchmarks", self.evaluate.benchmarks, benchmarks),
+            *((f"methods.{name}.sampler", [method.sampler], self.samplers) for name, method in self.methods.items()),
+        ]:
+            for name in names:
+                if name not in known:
+                    raise ValueError(f"{where}: {name!r} is not defined. Known: {', '.join(known)}")
+        for where, names in [
+            ("seeds", self.seeds),
+            ("table1", self.table1),
+            ("comparison.strategies", self.comparison.strategies),
+            ("evaluate.benchmarks", self.evaluate.benchmarks),
+        ]:
+            if len(set(names)) < len(names):
+                raise ValueError(f"{where}: an entry occurs twice in {list(names)}. Each may occur once")
+        for name in self.methods:
+            if name == "base" or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+                raise ValueError(f"methods: {name!r} cannot be a method's name. Use letters, digits, '.', '_' and '-', and not 'base'")
+        return self
+
+    @model_validator(mode="after")
+    def sizes(self) -> Config:
+        """What is taken is there."""
+        for taken, number, there, limit in [
+            ("the largest k of evaluate.pass_at", max(self.evaluate.pass_at), "evaluate.samples", self.evaluate.samples),
+            ("train.problems_per_iteration", self.train.problems_per_iteration, "world.train", self.world.train),
+            ("train.probe_problems", self.train.probe_problems, "world.validation", self.world.validation),
+            ("comparison.problems", self.comparison.problems, "world.train", self.world.train),
+            ("sampling.max_tokens", self.sampling.max_tokens, "policy.max_positions", self.policy.max_positions),
+        ]:
+            if number > limit:
+                raise ValueError(f"{taken} is {number}, more than {there} = {limit}. Lower the first or raise the second")
+        return self

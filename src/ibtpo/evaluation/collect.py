@@ -1,0 +1,46 @@
+"""Sampling that survives a kill: finished units are kept in a JSONL beside the artifact, and a later call goes on with the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import pandas as pd
+
+from ibtpo import IbtpoError
+from ibtpo.io import append_jsonl, read_jsonl, write_parquet
+
+Unit = TypeVar("Unit")
+
+
+def collect(
+    out: str | Path,
+    units: Sequence[Unit],
+    key: Callable[[Unit], str],
+    run: Callable[[list[Unit]], list[list[dict]]],
+    chunk: int,
+) -> None:
+    """Calls `run` on chunks of `units` (it returns the rows of each unit) and writes all rows to `out` in the order of the units.
+
+    A unit is stored as one line, so it is there whole or not at all. Keys must be unique (IbtpoError).
+    """
+    out = Path(out)
+    partial = out.with_name(f"{out.name}.partial.jsonl")
+    keys = [key(unit) for unit in units]
+    if len(set(keys)) != len(keys):
+        raise IbtpoError(f"{out.name}: two units have the same key; rebuild the data")
+    done = {line["key"]: line["rows"] for line in read_jsonl(partial)} if partial.exists() else {}
+    todo = [unit for unit in units if key(unit) not in done]
+    for part in _chunks(todo, chunk):
+        for unit, rows in zip(part, run(part), strict=True):
+            rows = [{column: None if value != value else value for column, value in row.items()} for row in rows]  # JSON has no NaN
+            append_jsonl({"key": key(unit), "rows": rows}, partial)
+            done[key(unit)] = rows
+    write_parquet(pd.DataFrame([row for name in keys for row in done[name]]), out)
+    partial.unlink(missing_ok=True)
+
+
+def _chunks(items: list[Unit], size: int) -> Iterator[list[Unit]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,65 @@
+"""Sampling the benchmarks: n independent responses a problem, cached apart from their scores (D.2 row 31)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transformers import AutoTokenizer
+
+from ibtpo.config.models import Config, Sampler
+from ibtpo.engines import make_engine
+from ibtpo.evaluation.collect import collect
+from ibtpo.progress import progress
+from ibtpo.rollout.problems import Problem, Prompter, load_problems
+from ibtpo.rollout.scheduler import run, stable_seed
+from ibtpo.tree import ReasoningTree
+
+CHUNK = 32  # problems between two writes
+
+
+def main(config: Config, model_dir: str, name: str, data_dir: str, out: str) -> None:
+    """Writes `samples-<policy>`: benchmark, uid, family, sample, text, ids, finished, tokens. Resumes after a kill."""
+    problems = [
+        (benchmark, problem)
+        for benchmark in config.evaluate.benchmarks
+        for problem in load_problems(Path(data_dir) / "benchmarks" / f"{benchmark}.parquet")
+    ]
+    prompter = Prompter(AutoTokenizer.from_pretrained(model_dir), config.sampling.max_tokens)
+    sampler = independent(config.evaluate.samples)
+    engine = make_engine(config.engine.kind, model_dir, config.sampling, config.engine)
+    seed = stable_seed("evaluate", name)
+
+    def sample(part: list[tuple[str, Problem]]) -> list[list[dict]]:
+        trees = grow([problem for _, problem in part], prompter, engine, sampler, seed, config.engine.mode, bar)
+        return [rows(benchmark, problem, tree, prompter) for (benchmark, problem), tree in zip(part, trees, strict=True)]
+
+    with progress(f"sample {name}", len(problems) * config.evaluate.samples, "sample") as bar:
+        collect(out, problems, lambda unit: f"{unit[0]}/{unit[1].uid}", sample, CHUNK)
+    engine.close()
+
+
+def independent(samples: int) -> Sampler:
+    return Sampler.model_construct(name="independent", group_size=samples)
+
+
+def grow(problems, prompter: Prompter, engine, sampler: Sampler, seed: int, mode: str, bar=None) -> list[ReasoningTree]:
+    """One tree per problem, grown by `sampler` through `engine`."""
+    tasks = [prompter.task(problem, sampler, seed) for problem in problems]
+    run(tasks, engine, mode, seed, progress=bar)
+    return [task.tree for task in tasks]
+
+
+def rows(benchmark: str, problem: Problem, tree: ReasoningTree, prompter: Prompter) -> list[dict]:
+    return [
+        {
+            "benchmark": benchmark,
+            "uid": problem.uid,
+            "family": problem.family,
+            "sample": number,
+            "text": prompter.decode(trajectory.ids),
+            "ids": list(trajectory.ids),
+            "finished": trajectory.finished,
+            "tokens": len(trajectory.ids),
+        }
+        for number, trajectory in enumerate(tree.trajectories)
+    ]

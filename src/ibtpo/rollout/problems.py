@@ -1,0 +1,72 @@
+"""From a problem to a task for the scheduler: prompt ids, an empty tree, the sampler that grows it and the verifier that scores it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ibtpo import IbtpoError
+from ibtpo.config.models import Sampler
+from ibtpo.io import read_parquet
+from ibtpo.rollout.scheduler import Task, stable_seed
+from ibtpo.samplers import SAMPLERS
+from ibtpo.tree import ReasoningTree, Segmenter
+from ibtpo.verifiers import Verdict, verify
+from ibtpo.world.tokenizer import encode_prompt
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One row of a problem set. `uid` identifies the group; two problems with the same text are two groups."""
+
+    uid: str
+    family: str
+    prompt: str
+    metadata: str
+
+
+def load_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
+    """Reads a problem set (Parquet). Raises IbtpoError if the set is empty, lacks a column or repeats a uid."""
+    frame = read_parquet(path)
+    missing = {"uid", "family", "prompt", "metadata"} - set(frame.columns)
+    if missing:
+        raise IbtpoError(f"{path}: missing column(s) {sorted(missing)}; rebuild the data")
+    if frame.empty:
+        raise IbtpoError(f"{path} holds no problems; rebuild the data")
+    if frame["uid"].duplicated().any():
+        raise IbtpoError(f"{path}: uid {frame['uid'][frame['uid'].duplicated()].iloc[0]!r} occurs twice; rebuild the data")
+    rows = frame.head(limit) if limit else frame
+    return [Problem(row.uid, row.family, row.prompt, row.metadata) for row in rows.itertuples()]
+
+
+class Prompter:
+    """Everything of the tokenizer that a rollout needs. Ids are never re-tokenised; text is decoded only to be verified."""
+
+    def __init__(self, tokenizer, max_tokens: int):
+        self.tokenizer = tokenizer
+        self.segmenter = Segmenter.from_tokenizer(tokenizer)
+        self.max_tokens = max_tokens
+
+    def encode(self, problem: Problem) -> tuple[int, ...]:
+        """Ids of the chat prompt up to where the response begins."""
+        return tuple(encode_prompt(self.tokenizer, problem.prompt))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True)
+
+    def task(self, problem: Problem, sampler: Sampler, seed: int, uid: str | None = None, prefix: tuple[int, ...] = ()) -> Task:
+        """A tree rooted behind `prefix`, a part of a response to `problem` (empty: at the problem itself).
+
+        `uid` names the tree if several are grown for one problem. Rewards are of the whole response, prefix included.
+        """
+        uid = uid or problem.uid
+        tree = ReasoningTree(uid, self.segmenter, self.max_tokens - len(prefix))
+
+        def score(ids: tuple[int, ...]) -> Verdict:
+            return verify(problem.family, problem.metadata, self.decode(prefix + ids))
+
+        rng = np.random.default_rng(stable_seed(seed, uid))
+        return Task(uid, self.encode(problem) + prefix, SAMPLERS[sampler.name](tree, sampler, rng), tree, score)

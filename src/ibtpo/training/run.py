@@ -1,0 +1,243 @@
+"""One training run: a method, a seed, a folder. It resumes from its last whole checkpoint and never overwrites a finished run."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from datasets import Dataset
+from peft import LoraConfig
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback, set_seed
+from trl import GRPOConfig
+
+from ibtpo import IbtpoError
+from ibtpo.advantages import ADVANTAGES
+from ibtpo.config.models import Config, Method
+from ibtpo.engines import make_engine
+from ibtpo.evaluation.ib_score import probe
+from ibtpo.evaluation.sample import grow, independent
+from ibtpo.io import append_jsonl, provenance, write_json
+from ibtpo.progress import progress
+from ibtpo.rollout.problems import Problem, Prompter, load_problems
+from ibtpo.rollout.scheduler import stable_seed
+from ibtpo.training.checkpoints import last_complete
+from ibtpo.training.metrics import json_ready, rewind, rollout_metrics
+from ibtpo.training.trainer import TreeTrainer
+from ibtpo.training.weights import policy_state_dict
+from ibtpo.tree import ReasoningTree
+
+
+def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str, out_dir: str) -> None:
+    """Trains `method` from `policy_dir` on `data_dir`/train.parquet.
+
+    Writes run.json, metrics.jsonl, checkpoints/, final/ and at last done.json into `out_dir`.
+    Raises IbtpoError for sizes that do not divide; FileNotFoundError if data or policy are missing.
+    """
+    out = Path(out_dir)
+    if (out / "done.json").exists():
+        print(f"{out} is finished; nothing to do")
+        return
+    if config.engine.device == "cuda" and not torch.cuda.is_available():
+        raise IbtpoError("engine.device is cuda but no GPU is visible: run on a node with one, or set engine.device: cpu")
+    out.mkdir(parents=True, exist_ok=True)
+    if not (out / "run.json").exists():
+        training = {
+            "method": config.methods[method],
+            "sampler": sampler_of(config, method),
+            "train": config.train,
+            "sampling": config.sampling,
+        }
+        record = {name: model.model_dump() for name, model in training.items()}
+        write_json({"name": method, **provenance(out.name.rsplit("-", 1)[-1], seed), **record}, out / "run.json")
+    session = Session(config, method, seed, Path(policy_dir), Path(data_dir), out)
+    session.train()
+    session.save()
+
+
+def sampler_of(config: Config, method: str):
+    return config.samplers[config.methods[method].sampler]
+
+
+class Session(TrainerCallback):
+    """What one run holds together: problems, engine, trainer and the log of metrics."""
+
+    def __init__(self, config: Config, method: str, seed: int, policy_dir: Path, data_dir: Path, out: Path):
+        self.config, self.out, self.seed = config, out, seed
+        self.method: Method = config.methods[method]
+        self.sampler = sampler_of(config, method)
+        set_seed(seed)
+        self.tokenizer = AutoTokenizer.from_pretrained(policy_dir)
+        self.prompter = Prompter(self.tokenizer, config.sampling.max_tokens)
+        self.problems = {problem.uid: problem for problem in load_problems(data_dir / "train.parquet")}
+        self.validation = load_problems(data_dir / "validation.parquet")
+        self.engine = make_engine(config.engine.kind, str(policy_dir), config.sampling, config.engine)
+        self.synced = -1
+        self.pending: dict[str, float] = {}
+        estimator = ADVANTAGES[self.method.advantage.name]
+        self.trainer = TreeTrainer(
+            model=AutoModelForCausalLM.from_pretrained(policy_dir, dtype="float32"),
+            args=arguments(config, self.method, self.sampler.group_size, seed, out),
+            train_dataset=self.dataset(),
+            processing_class=self.tokenizer,
+            peft_config=lora(config.train.lora_rank),
+            callbacks=[self],
+            grow=self.grow,
+            estimate=partial(estimator, spec=self.method.advantage),
+            observe=self.observe,
+            prompt_ids=lambda uid: self.prompter.encode(self.problems[uid]),
+        )
+
+    def dataset(self) -> Dataset:
+        """The problems in the order in which they are used: whole batches of a fresh permutation per epoch, fixed by the seed."""
+        train, uids = self.config.train, sorted(self.problems)
+        size = train.problems_per_iteration
+        if len(uids) < size:
+            raise IbtpoError(f"train.problems_per_iteration is {size} but there are {len(uids)} training problems")
+        rng, order = np.random.default_rng(self.seed), []
+        while len(order) < train.iterations * size:
+            order += [uids[i] for i in rng.permutation(len(uids))[: len(uids) // size * size]]
+        order = order[: train.iterations * size]
+        return Dataset.from_list([{"uid": uid, "prompt": self.problems[uid].prompt} for uid in order])
+
+    def train(self) -> None:
+        checkpoint = last_complete(self.out / "checkpoints")
+        log, minibatches = self.out / "metrics.jsonl", self.config.train.minibatches
+        start = int(checkpoint.name.split("-")[1]) // minibatches if checkpoint else -1
+        rewind(log, start)
+        title = f"{self.method.title} seed {self.seed}"
+        with progress(title, self.config.train.iterations, "iteration") as self.bar:
+            self.bar.update(max(start, 0))
+            self.trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+        self.engine.close()
+
+    def save(self) -> None:
+        """final/ (plain weights and tokenizer), then done.json; each appears whole."""
+        temporary = self.out / "final.tmp"
+        shutil.rmtree(temporary, ignore_errors=True)
+        model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        plain = model.get_base_model() if hasattr(model, "peft_config") else model
+        weights = {name: value.contiguous() for name, value in policy_state_dict(model).items()}
+        plain.save_pretrained(temporary, state_dict=weights)
+        self.tokenizer.save_pretrained(temporary)
+        shutil.rmtree(self.out / "final", ignore_errors=True)
+        temporary.rename(self.out / "final")
+        write_json({"iterations": self.trainer.iteration, "optimiser_steps": self.trainer.state.global_step}, self.out / "done.json")
+
+    def sync(self) -> None:
+        """New weights into the engine, once per optimiser step."""
+        if self.synced != self.trainer.state.global_step:
+            self.engine.load_weights(policy_state_dict(self.trainer.accelerator.unwrap_model(self.trainer.model)))
+            self.synced = self.trainer.state.global_step
+
+    def grow(self, uids: list[str], iteration: int) -> list[ReasoningTree]:
+        self.sync()
+        problems = [self.problems[uid] for uid in uids]
+        seed = stable_seed("train", self.seed, iteration)
+        return grow(problems, self.prompter, self.engine, self.sampler, seed, self.config.engine.mode)
+
+    def observe(self, iteration: int, trees: list[ReasoningTree], seconds: dict[str, float]) -> None:
+        self.pending = rollout_metrics(trees, self.method.advantage.beta)
+        self.pending |= {f"seconds/{phase}": value for phase, value in seconds.items()}
+        self.updating = time.perf_counter()
+
+    def on_log(self, args, state, control, logs=None, **_):
+        """One row per rollout batch: TRL's averages over its minibatches beside the statistics of the trees."""
+        if not logs or "loss" not in logs:
+            return
+        kept = {"loss": "loss", "entropy": "entropy", "kl": "kl", "clip_ratio/region_mean": "clip_fraction", "grad_norm": "grad_norm"}
+        row = self.pending | {f"train/{ours}": logs[theirs] for theirs, ours in kept.items() if theirs in logs}
+        append_jsonl(json_ready({"step": self.trainer.iteration, **row}), self.out / "metrics.jsonl")
+        self.bar.update()
+        speed = row["train/tokens"] / row["seconds/rollout"]
+        self.bar.set_postfix(reward=f"{row['train/reward']:.3f}", eff=f"{row['train/eff_rate']:.2f}", tokens_per_s=f"{speed:.0f}")
+
+    def on_train_begin(self, args, state, control, **_):
+        if state.global_step == 0:
+            self.validate()
+
+    def on_step_end(self, args, state, control, **_):
+        train, iteration = self.config.train, self.trainer.iteration
+        whole = state.global_step % train.minibatches == 0
+        self.pending["seconds/update"] = time.perf_counter() - self.updating
+        if whole and (iteration % train.validate_every == 0 or iteration == train.iterations):
+            self.validate()
+
+    def validate(self) -> None:
+        """avg@k on the held-out problems and the IB-Score probe; the same draws at every step and for every method of a seed."""
+        self.sync()
+        config, train, started = self.config, self.config.train, time.perf_counter()
+        seed = stable_seed("validate", self.seed)
+        trees = grow(self.validation, self.prompter, self.engine, independent(train.validation_samples), seed, config.engine.mode)
+        rewards = [t.reward for tree in trees for t in tree.trajectories]
+        row = {"validation/accuracy": float(np.nanmean(rewards))}
+        if train.probe_problems:
+            beta, room = self.method.advantage.beta, self.sampler.min_room
+            found = probe(
+                spread(self.validation, train.probe_problems),
+                self.prompter,
+                self.engine,
+                config.engine.mode,
+                seed,
+                beta,
+                train.probe_seeds,
+                train.probe_draws,
+                room,
+            )
+            row |= {f"validation/{name}": value for name, value in vars(found).items()}
+        row["seconds/validation"] = time.perf_counter() - started
+        append_jsonl(json_ready({"step": self.trainer.iteration, **row}), self.out / "metrics.jsonl")
+
+
+def spread(problems: list[Problem], count: int) -> list[Problem]:
+    """`count` problems evenly spaced over the set, so that every family is among them."""
+    return [problems[i] for i in np.linspace(0, len(problems) - 1, min(count, len(problems))).round().astype(int)]
+
+
+def lora(rank: int) -> LoraConfig | None:
+    return LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM") if rank else None
+
+
+def arguments(config: Config, method: Method, group_size: int, seed: int, out: Path) -> GRPOConfig:
+    """TRL's arguments. Sequences of a rollout batch = problems x G, cut into `minibatches` equal parts by problem."""
+    train, regulariser = config.train, method.regulariser
+    minibatch = train.problems_per_iteration // train.minibatches * group_size
+    micro_batch = train.micro_batch or minibatch
+    if minibatch % micro_batch:
+        raise IbtpoError(f"train.micro_batch = {micro_batch} must divide the {minibatch} sequences of a minibatch")
+    return GRPOConfig(
+        output_dir=str(out / "checkpoints"),
+        max_steps=train.iterations * train.minibatches,
+        per_device_train_batch_size=micro_batch,
+        gradient_accumulation_steps=minibatch // micro_batch,
+        steps_per_generation=train.minibatches * minibatch // micro_batch,
+        num_generations=group_size,
+        num_iterations=1,
+        max_completion_length=config.sampling.max_tokens,
+        temperature=config.sampling.temperature,
+        learning_rate=train.learning_rate,
+        lr_scheduler_type="constant_with_warmup",
+        warmup_steps=train.warmup_steps,
+        weight_decay=train.weight_decay,
+        max_grad_norm=train.max_grad_norm,
+        loss_type=train.loss,
+        beta=regulariser.kl,
+        epsilon=regulariser.clip,
+        epsilon_high=regulariser.clip_high,
+        shuffle_dataset=False,
+        remove_unused_columns=False,
+        logging_steps=train.minibatches,
+        save_strategy="steps",
+        save_steps=train.minibatches * train.checkpoint_every,
+        save_total_limit=2,
+        seed=seed,
+        data_seed=seed,
+        disable_tqdm=True,
+        report_to=[],
+        bf16=False,
+        use_cpu=config.engine.device == "cpu",
+        gradient_checkpointing=False,
+    )

@@ -1,0 +1,80 @@
+"""Cut a response into reasoning steps, on token ids.
+
+IB-TPO (arXiv 2605.28109): a step ends at a blank line ("\\n\\n"). The paper does not say how the cut falls on tokens; the rule is [OURS]
+(D.2 rows 13-16): close a step after token t iff the text since the last boundary, without its leading white space, contains the delimiter.
+The rule looks only backwards, so the prefix of a branch always splits in the same way, whatever follows it.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+
+
+class Segmenter:
+    """Splits token ids into steps; text is used to decide, never to re-tokenise.
+
+    token_bytes: the bytes of each token id (shape: vocabulary; an id outside contributes nothing). eos_id: the end-of-sequence id; it
+    contributes nothing either. delimiter: UTF-8 bytes. Raises ValueError when the delimiter is empty or not UTF-8.
+    """
+
+    def __init__(self, token_bytes: Sequence[bytes], eos_id: int, delimiter: bytes = b"\n\n") -> None:
+        if not delimiter:
+            raise ValueError("the step delimiter is empty; give at least one byte, such as b'\\n\\n'")
+        self.token_bytes = list(token_bytes)
+        self.eos_id = eos_id
+        self.delimiter = delimiter.decode("utf-8")  # a UnicodeDecodeError is a ValueError
+
+    @classmethod
+    def from_tokenizer(cls, tokenizer, delimiter: bytes = b"\n\n") -> Segmenter:
+        """The segmenter of a Hugging Face tokenizer with a byte-level BPE vocabulary (GPT-2, Qwen, Llama 3).
+
+        Special tokens contribute nothing, other added tokens their literal text. Raises ValueError when the tokenizer has no EOS or when
+        its vocabulary is not byte-level.
+        """
+        if tokenizer.eos_token_id is None:
+            raise ValueError("the tokenizer has no eos_token; set one before building a Segmenter")
+        added = tokenizer.added_tokens_decoder
+        vocabulary = {index: token for token, index in tokenizer.get_vocab().items() if index not in added}
+        token_bytes = [b""] * (1 + max([*vocabulary, *added]))
+        for index, token in vocabulary.items():
+            try:
+                token_bytes[index] = bytes(BYTE_OF_CHARACTER[character] for character in token)
+            except KeyError as error:
+                raise ValueError(f"token {index} ({token!r}) is not byte-level; give Segmenter the bytes of each token") from error
+        for index, token in added.items():
+            token_bytes[index] = b"" if token.special else token.content.encode("utf-8")
+        return cls(token_bytes, tokenizer.eos_token_id, delimiter)
+
+    def split(self, ids: Sequence[int]) -> list[tuple[int, ...]]:
+        """The steps of a response: non-empty tuples of ids whose concatenation is `ids`; no ids give no steps.
+
+        A blank tail (EOS, white space) joins the last closed step, so that no step is EOS alone with pi ~ 1 (D.2 row 16).
+        """
+        ids = tuple(int(token) for token in ids)
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # keeps the bytes of an unfinished character back
+        steps, start, text = [], 0, ""
+        for end, token in enumerate(ids, start=1):
+            text = (text + decoder.decode(self._bytes(token))).lstrip()
+            if self.delimiter in text and not decoder.getstate()[0]:
+                steps.append(ids[start:end])
+                start, text = end, ""
+        tail = ids[start:]
+        if tail and steps and not text and not decoder.getstate()[0]:
+            steps[-1] += tail
+        elif tail:
+            steps.append(tail)
+        return steps
+
+    def _bytes(self, token: int) -> bytes:
+        return self.token_bytes[token] if 0 <= token < len(self.token_bytes) and token != self.eos_id else b""
+
+
+def _byte_of_character() -> dict[str, int]:
+    """GPT-2's alphabet: printable Latin-1 bytes stand for themselves, the others for the characters from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + rank): byte for rank, byte in enumerate(others)}
+
+
+BYTE_OF_CHARACTER = _byte_of_character()

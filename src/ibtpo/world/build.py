@@ -1,0 +1,69 @@
+"""Data of the tiny world: supervised, training and validation splits and the benchmarks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pandas as pd
+
+from ibtpo import IbtpoError, io
+from ibtpo.config.models import Config
+from ibtpo.world import FAMILIES, Problem, problems
+
+
+def main(config: Config, out_dir: str | Path) -> None:
+    """Writes sft, train and validation.parquet, benchmarks/<task>.parquet and at last done.json into `out_dir`.
+
+    Each task of the config is one stream of different problems and every split takes its own stretch of it: no problem occurs twice,
+    in a split or across splits. Rows as in docs/architecture.md; only sft has solutions. The same seed gives the same bytes.
+    Raises IbtpoError for a family that does not exist or has too few problems.
+    """
+    world, out_dir = config.world, Path(out_dir)
+    tasks = {**world.in_domain, **world.out_of_domain, **world.foundation}
+    streams = {task: stream(task, options, world.seed, world.max_steps) for task, options in tasks.items()}
+
+    benchmarks = {task: _take(streams, {task: 1.0}, world.benchmark) for task in (*world.in_domain, *world.out_of_domain)}
+    even = {task: 1 / len(world.in_domain) for task in world.in_domain}
+    rare = {task: world.rare_share for task in world.out_of_domain}
+    basic = {task: world.foundation_share / len(world.foundation) for task in world.foundation}
+    common = {task: share * (1 - sum(basic.values()) - sum(rare.values())) for task, share in even.items()}
+    splits = {
+        "validation": _take(streams, even, world.validation),
+        "train": _take(streams, even, world.train),
+        "sft": _take(streams, {**basic, **common, **rare}, world.supervised),
+    }
+    for name, rows in benchmarks.items():
+        io.write_parquet(_frame(name, rows, solutions=False), out_dir / "benchmarks" / f"{name}.parquet")
+    for name, rows in splits.items():
+        Random(f"{world.seed}/{name}").shuffle(rows)
+        io.write_parquet(_frame(name, rows, solutions=name == "sft"), out_dir / f"{name}.parquet")
+    io.write_json({name: len(rows) for name, rows in {**benchmarks, **splits}.items()}, out_dir / "done.json")
+
+
+def stream(task: str, options: dict[str, Any], seed: int, max_steps: int) -> Iterator[Problem]:
+    """Problems of a task: a family with its options. The option `family` names it if the task has a name of its own."""
+    family = options.get("family", task)
+    if family not in FAMILIES:
+        raise IbtpoError(f"world: no family {family!r}; known: {', '.join(FAMILIES)}")
+    return problems(FAMILIES[family], {key: value for key, value in options.items() if key != "family"}, seed, max_steps)
+
+
+def _take(streams: dict, shares: dict[str, float], total: int) -> list[Problem]:
+    """`total` problems, each task's number rounded from its share, the last one gets the rest."""
+    *tasks, last = shares
+    counts = {task: round(shares[task] * total) for task in tasks}
+    counts[last] = total - sum(counts.values())
+    return [problem for task, number in counts.items() for problem in islice(streams[task], number)]
+
+
+def _frame(split: str, rows: list[Problem], solutions: bool) -> pd.DataFrame:
+    frame = pd.DataFrame(map(asdict, rows))
+    frame.insert(0, "uid", [f"{split}-{number:05d}" for number in range(len(rows))])
+    frame["solution"] = [json.dumps(row.steps) if solutions else "" for row in rows]
+    return frame.drop(columns="steps")

@@ -1,0 +1,99 @@
+"""Hashes: what changes the numbers changes the name, and nothing else does."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ibtpo.config import Paths, load
+from ibtpo.config.paths import SHOWN
+from ibtpo.config.slices import report, slice_hash
+
+RUN = "ibtpo-seed1"
+ARTIFACTS = {"data", "policy", "train", "samples", "samplers"}
+
+
+def names(overrides=None):
+    """The names of one artifact of each kind."""
+    paths = Paths(load("tiny", overrides))
+    keys = {"train": paths.run(RUN), "samples": paths.key(f"samples-{RUN}"), "samplers": paths.key("samplers")}
+    return {"data": paths.data, "policy": paths.policy, **keys}
+
+
+@pytest.mark.parametrize(
+    "overrides, changed",
+    [
+        ({"world": {"seed": 8}}, ARTIFACTS),
+        ({"policy": {"steps": 9}}, ARTIFACTS - {"data"}),
+        ({"sampling": {"temperature": 0.8}}, {"train", "samples", "samplers"}),
+        ({"engine": {"mode": "lockstep"}}, {"train", "samples", "samplers"}),
+        ({"samplers": {"ibtree12": {"min_room": 9}}}, {"train", "samples", "samplers"}),
+        ({"samplers": {"random12": {"min_room": 9}}}, {"samplers"}),
+        ({"methods": {"ibtpo": {"advantage": {"local_weight": 0.2}}}}, {"train", "samples"}),
+        ({"methods": {"ibtpo": {"regulariser": {"kl": 0.01}}}}, {"train", "samples"}),
+        ({"methods": {"grpo": {"regulariser": {"kl": 0.01}}}}, set()),
+        ({"train": {"learning_rate": 1.0e-3}}, {"train", "samples"}),
+        ({"evaluate": {"samples": 64}}, {"samples"}),
+        ({"evaluate": {"benchmarks": ["gcd"]}}, {"samples"}),
+        ({"comparison": {"problems": 9}}, {"samplers"}),
+        ({"evaluate": {"confidence": 0.9, "bootstrap": 9, "pass_at": [1]}}, set()),
+        ({"methods": {"ibtpo": {"title": "another name"}}}, set()),
+        ({"train": {"checkpoint_every": 3, "micro_batch": 4}}, set()),
+        ({"policy": {"checkpoint_every": 3}}, set()),
+        ({"engine": {"max_sequences": 3, "kv_cache_gib": 1.0}}, set()),
+        ({"resources": {"heavy": {"memory_mb": 9}}}, set()),
+        ({"seeds": [0, 1, 2, 3], "table1": ["ibtpo"], "artifacts": "fresh"}, set()),
+    ],
+)
+def test_only_what_changes_the_numbers_changes_a_name(overrides, changed):
+    before, after = names(), names(overrides)
+    assert {kind for kind in before if before[kind] != after[kind]} == changed
+
+
+def test_tables_follow_what_they_show():
+    before = slice_hash(report(load("tiny")))
+    for overrides in ({"evaluate": {"confidence": 0.9}}, {"methods": {"grpo": {"title": "G"}}}, {"table1": ["ibtpo", "grpo"]}):
+        assert slice_hash(report(load("tiny", overrides))) != before
+    assert slice_hash(report(load("tiny", {"resources": {"heavy": {"memory_mb": 9}}}))) == before
+
+
+def test_seeds_and_methods_have_their_own_runs():
+    paths = Paths(load("tiny"))
+    assert len({paths.run(name) for name in paths.runs}) == len(paths.runs) == 6
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x), max_leaves=9
+)
+
+
+@given(st.dictionaries(st.text(), plain))
+@settings(derandomize=True, deadline=None)
+def test_hash_ignores_the_order_of_keys(content):
+    assert slice_hash(content) == slice_hash(dict(reversed(content.items())))
+    assert slice_hash({"inner": content}) != slice_hash(content)
+
+
+def test_hash_is_the_same_everywhere():
+    assert slice_hash({"b": [1, 2.5, "ä"], "a": None}) == "8d1935cf31"  # sha256sum of {"a":null,"b":[1,2.5,"\u00e4"]}
+
+
+def test_published_is_read_only_while_its_hash_fits_and_artifacts_are_cached(tmp_path, monkeypatch):
+    cached, fresh, other = (
+        Paths(load("tiny", o)) for o in ({}, {"artifacts": "fresh"}, {"train": {"learning_rate": 1.0}, "comparison": {"problems": 9}})
+    )
+    monkeypatch.chdir(tmp_path)
+    for name in (f"scores-{RUN}", "samplers"):
+        assert cached.artifact(name) == cached.computed(name)
+        cached.published(name).parent.mkdir(parents=True, exist_ok=True)
+        cached.published(name).write_text("")
+        assert cached.artifact(name) == cached.published(name)
+        assert fresh.artifact(name) == fresh.computed(name) == cached.computed(name)
+        assert other.artifact(name) == other.computed(name) != cached.computed(name)
+
+
+def test_everything_shown_has_a_place():
+    paths = Paths(load("tiny"))
+    for name in SHOWN:
+        files = [paths.computed(artifact) for artifact in paths.shown(name)]
+        assert files and len(set(files)) == len(files)
+        assert len(paths.outputs(name)) == 4 and all(str(path).startswith(str(paths.stem(name))) for path in paths.outputs(name))

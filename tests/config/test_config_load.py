@@ -1,0 +1,150 @@
+"""Presets: what is merged, and that every mistake is told in a sentence with key and remedy, in under a second."""
+
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ibtpo.config import ConfigError, load
+from ibtpo.config.load import spelled
+
+
+def mistake(overrides):
+    with pytest.raises(ConfigError) as error:
+        load("tiny", overrides)
+    return str(error.value)
+
+
+def preset(folder, **content):
+    """A copy of the tiny preset with some keys changed, beside the methods."""
+    for name in ("methods.yaml", "tiny.yaml"):
+        (folder / name).write_text(Path("config", name).read_text())
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump({"extends": "tiny", **content}))
+    return path
+
+
+@pytest.mark.parametrize("name", [path.stem for path in Path("config").glob("*.yaml") if path.stem != "methods"])
+def test_every_preset_loads(name):
+    assert load(name).preset == name
+
+
+def test_overrides_lie_over_the_preset_and_the_preset_over_the_methods():
+    plain = load("tiny")
+    changed = load("tiny", {"samplers": {"ibtree12": {"min_room": 9}}})
+    assert yaml.safe_load(Path("config/methods.yaml").read_text())["samplers"]["ibtree12"].get("min_room") is None
+    assert (plain.samplers["ibtree12"].min_room, changed.samplers["ibtree12"].min_room) == (8, 9)
+    assert changed.samplers["ibtree12"].initial == plain.samplers["ibtree12"].initial
+    assert changed.samplers["random12"] == plain.samplers["random12"]
+
+
+def test_a_preset_extends_another(tmp_path):
+    path = preset(tmp_path, seeds=[5])
+    assert load(path).model_copy(update={"preset": "tiny", "seeds": (0, 1, 2)}) == load("tiny")
+    assert load(path).seeds == (5,)
+
+
+def test_command_line_text_is_read_as_yaml():
+    config = load("tiny", {"seeds": ["3", "4"], "train": {"iterations": "7", "learning_rate": "2.0e-5"}})
+    assert (config.seeds, config.train.iterations, config.train.learning_rate) == ((3, 4), 7, 2.0e-5)
+
+
+def test_unknown_key_names_its_place_and_the_nearest_key():
+    text = mistake({"methods": {"grpo": {"regulariser": {"klcoef": 0.1}}}})
+    assert "'methods.grpo.regulariser.klcoef'" in text and "'methods.grpo.regulariser.kl'" in text
+    assert "'train.learning_rate'" in mistake({"train": {"learningrate": 1.0}})
+    assert "Known keys there: samples, pass_at" in mistake({"evaluate": {"zzz": 1}})
+
+
+def test_unknown_key_comes_before_its_consequences(tmp_path):
+    methods = {"new": {"titel": "T", "sampler": "ibtree12", "advantage": {"name": "grpo"}}}
+    assert re.search(r"unknown key 'methods.new.titel'.*'methods.new.title'.*1 more mistake", mistake({"methods": methods}))
+
+
+@pytest.mark.parametrize("text, remedy", [("1e-6", "1.0e-6"), ("1e6", "1.0e+6"), ("5E-4", "5.0e-4"), ("1.5e3", "1.5e+3")])
+def test_number_as_text_says_how_to_write_it(tmp_path, text, remedy):
+    path = preset(tmp_path)
+    path.write_text(f"extends: tiny\ntrain: {{learning_rate: {text}}}\n")
+    with pytest.raises(ConfigError) as error:
+        load(path)
+    assert "'train.learning_rate'" in str(error.value) and f"Write {remedy}," in str(error.value)
+    assert load("tiny", {"train": {"learning_rate": remedy}}).train.learning_rate == float(text)
+
+
+def test_quoted_integer_says_how_to_write_it(tmp_path):
+    with pytest.raises(ConfigError, match=r"'train.iterations' is the text '7', not a number. Write 7, without quotes"):
+        load(preset(tmp_path, train={"iterations": "7"}))
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+@settings(derandomize=True, deadline=None)
+def test_remedy_for_a_number_as_text_is_that_number(number):
+    for text in (repr(number), f"{number:e}", f"{number:.0e}"):
+        value = yaml.safe_load(spelled(text))
+        assert isinstance(value, int | float) and value == float(text)
+
+
+@pytest.mark.parametrize(
+    "overrides, words",
+    [
+        ({"evaluate": {"benchmarks": []}}, ["evaluate.benchmarks", "at least 1"]),
+        ({"evaluate": {"benchmarks": ["math"]}}, ["evaluate.benchmarks", "'math'", "Known: countdown-4"]),
+        ({"evaluate": {"pass_at": [64]}}, ["evaluate.pass_at", "64", "evaluate.samples"]),
+        ({"samplers": {"ibtree12": {"group_size": 13}}}, ["samplers.ibtree12", "= 12", "group_size is 13"]),
+        ({"samplers": {"ibtree12": {"initial": None}}}, ["samplers.ibtree12", "initial"]),
+        ({"engine": {"kind": "vlm"}}, ["engine.kind", "'vllm' or 'transformers'"]),
+        ({"methods": {"grpo": {"sampler": "tree"}}}, ["methods.grpo.sampler", "'tree'", "ibtree12"]),
+        ({"methods": {"base": {"title": "B", "sampler": "ibtree12", "advantage": {"name": "grpo"}}}}, ["'base'"]),
+        ({"table1": ["ppo"]}, ["table1", "'ppo'", "grpo"]),
+        ({"seeds": [0, 0]}, ["seeds", "twice"]),
+        ({"seeds": 3}, ["seeds", "[3]"]),
+        ({"train": None}, ["train", "keys with values"]),
+        ({"train": {"iterations": 0}}, ["train.iterations", "greater than 0"]),
+        ({"train": {"iterations": 2.5}}, ["train.iterations", "integer"]),
+        ({"train": {"learning_rate": float("inf")}}, ["train.learning_rate", "finite"]),
+        ({"train": {"minibatches": 3}}, ["minibatches", "3", "problems_per_iteration = 16"]),
+        ({"comparison": {"problems": 10**6}}, ["comparison.problems", "world.train"]),
+        ({"sampling": {"max_tokens": 4096}}, ["sampling.max_tokens", "policy.max_positions"]),
+    ],
+)
+def test_mistake_names_key_and_remedy(overrides, words):
+    text = mistake(overrides)
+    assert all(word in text for word in words), text
+    assert "\n" not in text and "pydantic" not in text and len(text) < 300
+
+
+def test_missing_key(tmp_path):
+    path = tmp_path / "bare.yaml"
+    path.write_text(Path("config/tiny.yaml").read_text().replace("seeds: [0, 1, 2]", ""))
+    (tmp_path / "methods.yaml").write_text(Path("config/methods.yaml").read_text())
+    with pytest.raises(ConfigError, match="key 'seeds' is missing"):
+        load(path)
+
+
+def test_files_that_are_not_presets(tmp_path):
+    with pytest.raises(ConfigError, match=r"no preset 'tinny'.*Known presets: .*tiny"):
+        load("tinny")
+    (tmp_path / "methods.yaml").write_text("methods: {}\n")
+    for name, text, words in [
+        ("list.yaml", "- 1\n", "must hold keys"),
+        ("torn.yaml", "seeds: [0,\n", "not valid YAML"),
+        ("loop.yaml", "extends: loop\n", "cannot extend itself"),
+        ("lost.yaml", "extends: gone\n", "no preset 'gone'"),
+    ]:
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ConfigError, match=words):
+            load(tmp_path / name)
+
+
+def test_mistake_ends_the_command_at_once_without_a_traceback():
+    command = [sys.executable, "-m", "ibtpo", "--set", '{"train": {"klcoef": 1}}', "config"]
+    started = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert time.perf_counter() - started < 1
+    assert done.returncode == 1 and "train.klcoef" in done.stderr and len(done.stderr.splitlines()) == 1

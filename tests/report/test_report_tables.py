@@ -1,0 +1,266 @@
+"""Tables against hand-computed values; what is missing is named and nothing is written."""
+
+import csv
+import io
+import re
+
+import pandas as pd
+import pytest
+
+from ibtpo.config import load
+from ibtpo.evaluation.statistics import Estimate
+from ibtpo.io import write_parquet
+from ibtpo.report import main_table
+from ibtpo.report.render import latex, markdown, tidy_csv
+from ibtpo.report.table import Cell, Column, Grid, Table
+from ibtpo.report.table1 import table1
+from ibtpo.report.table3 import table3
+
+NASTY = "a|b_c & <script>alert(1)</script>\n$x^2$ 100% `q` {z} ~#\\ [l](u) *w*"
+
+
+def cells(table):
+    """Rows of the tidy CSV by (row, column), of the first grid that has it."""
+    found = {}
+    for row in csv.DictReader(io.StringIO(tidy_csv(table))):
+        found.setdefault((row["row"], row["column"]), row)
+    return found
+
+
+def markdown_rows(text):
+    """Cells of the lines of all Markdown tables, split at bars that are not escaped."""
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines() if line.startswith("|")]
+
+
+def test_table1_values(config, scores):
+    found = cells(table1(config, [scores]))
+    share = 100 * 5 / 6  # of problems that are ever solved
+    for row, correct, seeds in [("base policy", 1 / 4, "1"), ("GRPO", 1.5 / 4, "2"), ("IB-TPO", 2.5 / 4, "2")]:
+        for column, problems in [("chain-sum", "6"), ("gcd", "6"), ("Avg", "12")]:
+            cell = found[row, column]
+            assert float(cell["value"]) == pytest.approx(share * correct, abs=1e-4)
+            assert float(cell["low"]) < float(cell["value"]) < float(cell["high"])
+            assert (cell["n_problems"], cell["n_samples"], cell["n_seeds"]) == (problems, "4", seeds)
+        assert float(found[row, "pass@4 Avg"]["value"]) == pytest.approx(share, abs=1e-4)
+    gain = found["IB-TPO", "Avg - GRPO"]
+    assert float(gain["value"]) == pytest.approx(share / 4, abs=1e-4)
+    assert gain["note"] == "higher"
+    assert found["base policy", "Avg - GRPO"]["note"] in ("lower", "not told apart")
+    assert ("GRPO", "Avg - GRPO") not in found
+    assert found["base policy", "Avg"]["se_seeds"] == "n/a"
+    assert float(found["GRPO", "Avg"]["se_seeds"]) == pytest.approx(share / 8, abs=1e-4)
+
+
+def test_table1_orders_rows_and_labels_what_is_reported(config, scores):
+    table = table1(config, [scores])
+    measured, reported = table.grids
+    assert measured.rows == reported.rows == ("base policy", "GRPO", "IB-TPO")
+    assert "Reported" in reported.label
+    assert "Qwen3-8B-Base" in reported.label
+    assert {key: cell.reported for key, cell in reported.cells.items() if key[1] == "Avg of 7"} == {
+        ("GRPO", "Avg of 7"): 40.7,
+        ("IB-TPO", "Avg of 7"): 44.3,
+    }
+    assert all(cell.reported is None for cell in measured.cells.values())
+    rows = markdown_rows(markdown(table))
+    assert next(row for row in reversed(rows) if row[0] == "base policy")[1:] == [""] * 8  # not known stays empty
+
+
+def test_reported_averages_are_the_means_of_their_columns():
+    from ibtpo.report.reported import reported
+
+    complete = 0
+    for model, rows in reported("table1").items():
+        for row in rows.values() if model != "columns" else []:
+            assert set(row) <= set(reported("table1")["columns"])
+            if len(row) == 8:
+                complete += 1
+                assert sum(row.values()) - row["Avg of 7"] == pytest.approx(7 * row["Avg of 7"], abs=0.36)  # Avg is rounded to 0.1
+    assert complete == 2
+
+
+def test_table1_base_seed_may_be_any(config, scores):
+    other = scores.assign(seed=scores["seed"].replace(-1, 0))
+    assert tidy_csv(table1(config, [other])) == tidy_csv(table1(config, [scores]))
+
+
+def test_table1_takes_no_other_rows(config, scores):
+    more = scores[scores["method"] == "grpo"].assign(method="other")
+    assert tidy_csv(table1(config, [scores, more])) == tidy_csv(table1(config, [scores]))
+
+
+def test_table1_caption_states_what_is_shown(config, scores):
+    caption = table1(config, [scores]).caption
+    for part in ["avg@4", "Preset tiny", "(chain-sum 6, gcd 6) x 4 x 2", "95% percentile bootstrap", "200 draws of problems and of seeds"]:
+        assert part in caption
+
+
+def test_one_seed_says_so(scores):
+    evaluate = {"samples": 4, "pass_at": [1], "bootstrap": 50, "benchmarks": ["gcd"]}
+    table = table1(load("tiny", {"seeds": [0], "evaluate": evaluate}), [scores])
+    assert {row["se_seeds"] for row in cells(table).values() if row["value"]} == {"n/a"}
+    assert "draws of problems, with one seed" in table.caption
+
+
+@pytest.mark.parametrize(
+    ("dropped", "message"),
+    [
+        (
+            "method == 'ibtpo'",
+            r"^no rows for table1: missing ibtpo/0/chain-sum, ibtpo/0/gcd, ibtpo/1/chain-sum, ibtpo/1/gcd \(method/seed/",
+        ),
+        ("method == 'grpo' and seed == 1 and benchmark == 'gcd'", r"^no rows for table1: missing grpo/1/gcd "),
+        ("method == 'base'", r"^no rows for table1: missing base/-1/chain-sum, base/-1/gcd "),
+        ("seed > -9", r"^no rows for table1: missing base/-1/chain-sum, .* and 5 more "),
+        ("method == 'grpo' and seed == 1 and benchmark == 'gcd' and sample == 3", r"^table1, grpo/1/gcd: 18 of 24 samples present"),
+        ("method == 'grpo' and seed == 1 and uid == 'gcd/5'", r"^table1, grpo/1/gcd: 20 of 24 samples present"),
+    ],
+)
+def test_table1_names_what_is_missing_and_writes_nothing(config, scores, tmp_path, dropped, message):
+    write_parquet(scores.query(f"not ({dropped})"), tmp_path / "scores.parquet")
+    with pytest.raises(ValueError, match=message):
+        main_table("table1", config, [tmp_path / "scores.parquet"], tmp_path / "out" / "table1")
+    assert not (tmp_path / "out").exists()
+
+
+def test_table1_refuses_unscored_and_double_samples(config, scores):
+    unscored = scores.copy()
+    unscored.loc[5, "reward"] = float("nan")
+    with pytest.raises(ValueError, match=r"base/-1/chain-sum: 23 of 24 samples present"):
+        table1(config, [unscored])
+    with pytest.raises(ValueError, match=r"base/-1/chain-sum: 24 samples occur twice.*listed twice"):
+        table1(config, [scores, scores])
+    with pytest.raises(ValueError, match=r"expected 6 problems x 4 samples, but there is also sample 4"):
+        table1(config, [scores, scores[scores["sample"] == 0].assign(sample=4)])
+
+
+def test_no_input_and_a_missing_column_are_named(config, scores, samplers):
+    for builder in (table1, table3):
+        with pytest.raises(ValueError, match=rf"^no rows for {builder.__name__}: missing "):
+            builder(config, [])
+    with pytest.raises(ValueError, match=r"^table1: an input has no column method, benchmark, sample \(it has: strategy"):
+        table1(config, [samplers])
+
+
+def test_table3_values(config, samplers):
+    table = table3(config, [samplers])
+    found = cells(table)
+    for row, size, tokens, ratio, reported in [
+        ("independent, G = 8", 8, 800, 200 / 3, ("54.7", "19.6", "7469", "62.1")),
+        ("independent, G = 12", 12, 1200, 100, ("59.8", "20.1", "12035", "100.0")),
+        ("random tree, G = 12", 12, 720, 60, ("48.4", "20.0", "7579", "63.0")),
+        ("IBTree, G = 12", 12, 720, 60, ("60.2", "23.2", "7592", "63.1")),
+    ]:
+        columns = ["Eff-Rate", "Avg-Rate", "tokens / problem", "tokens vs. independent, G = 12"]
+        values = [100 * 5 / 6, 100 * 15 / 6 / size, tokens, ratio]
+        assert [float(found[row, column]["value"]) for column in columns] == pytest.approx(values, abs=1e-3)
+        assert tuple(found[row, column]["reported"] for column in columns) == reported
+        assert {found[row, column]["n_samples"] for column in columns} == {str(size)}
+        assert {found[row, column]["n_seeds"] for column in columns} == {"1"}
+
+
+def test_table3_differences_are_paired(config, samplers):
+    table = table3(config, [samplers])
+    assert [grid.label for grid in table.grids[1:]] == ["Difference to independent, G = 12", "Difference to independent, G = 8"]
+    equal, smaller = table.grids[1:]
+    same = equal.cells["IBTree, G = 12", "Eff-Rate"].estimate
+    assert (same.value, same.low, same.high) == (0, 0, 0)  # the same groups differ
+    assert equal.cells["IBTree, G = 12", "tokens / problem"].estimate.value == -480
+    assert equal.cells["IBTree, G = 12", "tokens / problem"].note == "lower"
+    assert smaller.cells["independent, G = 12", "Avg-Rate"].estimate.value == pytest.approx(15 / 6 / 12 - 15 / 6 / 8)
+    assert ("independent, G = 8", "Eff-Rate") not in smaller.cells
+
+
+def test_table3_header_labels_the_papers_numbers(config, samplers):
+    header = markdown_rows(markdown(table3(config, [samplers])))[0]
+    assert header.count("reported") == 4
+
+
+def test_table3_skips_unscorable_trajectories(config, samplers):
+    samplers.loc[(samplers["uid"] == "p5") & (samplers["trajectory"] >= 5), "reward"] = None
+    found = cells(table3(config, [samplers]))
+    assert float(found["IBTree, G = 12", "Eff-Rate"]["value"]) == pytest.approx(100 * 4 / 6, abs=1e-3)
+    assert float(found["IBTree, G = 12", "Avg-Rate"]["value"]) == pytest.approx(100 * (10 / 12 + 1) / 6, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "message"),
+    [
+        ("strategy == 'random12'", r"^no rows for table3: missing random12 \(strategy\)"),
+        ("strategy == 'ibtree12' and uid == 'p2' and trajectory == 7", r"ibtree12, seed 0, problem p2 has 11 trajectories, not 12"),
+        ("strategy == 'ibtree12' and uid == 'p2'", r"ibtree12 and independent8 were not run on the same problems and seeds"),
+    ],
+)
+def test_table3_names_what_is_missing(config, samplers, dropped, message):
+    with pytest.raises(ValueError, match=message):
+        table3(config, [samplers.query(f"not ({dropped})")])
+
+
+def test_table3_needs_every_problem_for_every_seed_and_a_score(config, samplers):
+    second = samplers[samplers["uid"] != "p1"].assign(seed=1)
+    with pytest.raises(ValueError, match="independent8 has problems that are missing for a seed"):
+        table3(config, [samplers, second])
+    samplers.loc[samplers["uid"] == "p1", "reward"] = None
+    with pytest.raises(ValueError, match="no scored trajectory"):
+        table3(config, [samplers])
+
+
+def test_unknown_table(config, tmp_path):
+    with pytest.raises(ValueError, match="there is no table 'table9'; known: table1, table3"):
+        main_table("table9", config, [], tmp_path / "table9")
+
+
+def test_names_are_escaped_and_equal_ones_kept_apart(config, scores):
+    content = {name: method.model_copy(update={"title": NASTY}) for name, method in config.methods.items()}
+    table = table1(config.model_copy(update={"methods": content}), [scores])
+    text = markdown(table)
+    rows = markdown_rows(text)
+    assert {len(row) for row in rows} == {6, 9}  # columns of the two grids, and no bar too many
+    assert "<script" not in text
+    assert r"a\|b\_c &amp; &lt;script&gt;alert(1)" in text
+    assert r"\[l\](u) \*w\*" in text
+    tex = latex(table)
+    assert (
+        r"a\textbar{}b\_c \& \textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{} \$x\textasciicircum{}2\$ 100\%" in tex
+    )
+    body = [line for line in tex.splitlines() if line.endswith(r"\\")]
+    assert {len(re.split(r"(?<!\\)&", line)) for line in body} == {6, 9}
+    assert f"{' '.join(NASTY.split())} (grpo)" in {" ".join(row["row"].split()) for row in csv.DictReader(io.StringIO(tidy_csv(table)))}
+
+
+def test_formats_of_one_small_table():
+    estimate = Estimate(-0.0312, -0.05, 0.01, None, 0.02)
+    column, tokens = Column("x_1", "points", 100, 1, True), Column("tokens")
+    table_cells = {
+        ("a", "x_1"): Cell(estimate, 3, 4, 2, note="not told apart"),
+        ("b", "tokens"): Cell(Estimate(1234.5, 1000, 2000), reported=7469),
+    }
+    table = Table("t", "All 100%.", (Grid("Measured", "method", ("a", "b"), (column, tokens), table_cells),))
+    assert markdown(table).splitlines() == [
+        "**Measured**",
+        "",
+        "| method |                     x\\_1, points |               tokens | reported |",
+        "| ------ | -------------------------------: | -------------------: | -------: |",
+        "| a      | -3.1 [-5.0, +1.0] not told apart |                      |          |",
+        "| b      |                                  | 1,234 [1,000, 2,000] |    7,469 |",
+        "",
+        "All 100%.",
+    ]
+    assert r"a & $-$3.1 [$-$5.0, +1.0] not told apart &  &  \\" in latex(table)
+    assert r"\caption{All 100\%.}" in latex(table)
+    assert tidy_csv(table).splitlines()[1:] == [
+        "Measured,a,x_1,points,-3.1200,-5.0000,1.0000,n/a,2.0000,3,4,2,,not told apart",
+        "Measured,b,tokens,,1234.500,1000.000,2000.000,n/a,n/a,,,,7469,",
+    ]
+
+
+def test_main_table_writes_every_format_and_the_caption(config, scores, tmp_path):
+    for method, rows in scores.groupby("method"):
+        write_parquet(rows, tmp_path / f"{method}.parquet")
+    inputs = [str(tmp_path / f"{method}.parquet") for method in ("base", "grpo", "ibtpo")]
+    main_table("table1", config, inputs, tmp_path / "out" / "table1")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table1.caption.txt", "table1.csv", "table1.md", "table1.tex"]
+    tidy = pd.read_csv(tmp_path / "out" / "table1.csv")
+    assert len(tidy) == 3 * 4 + 2 + 16
+    caption = (tmp_path / "out" / "table1.caption.txt").read_text().strip()
+    assert caption.split(".")[0] in (tmp_path / "out" / "table1.md").read_text()

@@ -1,0 +1,191 @@
+"""A whole run with a real engine: metrics, resume, LoRA, broken checkpoints, odd policies."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from ibtpo import IbtpoError
+from ibtpo.config.models import Config
+from ibtpo.io import read_jsonl, read_parquet, write_json
+from ibtpo.training import metrics
+from ibtpo.training.checkpoints import defect, last_complete
+from ibtpo.training.run import Session, main
+from ibtpo.training.weights import policy_state_dict
+
+METRICS = {
+    "train/reward", "train/eff_rate", "train/entropy", "train/kl", "train/clip_fraction", "train/tokens", "train/depth_mean",
+    "train/depth_max", "train/root_repicked", "train/node_repicked", "train/ib_score", "train/covariance", "train/ratio", "train/loss",
+    "train/grad_norm", "train/response_length", "train/truncated", "train/unscorable", "seconds/rollout", "seconds/prepare",
+    "seconds/update",
+}  # fmt: skip
+VALIDATION = {"validation/accuracy", "validation/ib_score", "validation/covariance", "seconds/validation"}
+BLIND = {"seconds/rollout", "seconds/prepare", "seconds/update", "seconds/validation"}
+
+
+def changed(config: Config, **train) -> Config:
+    """The smoke preset on the plain engine, which starts at once, with other training values."""
+    raw = config.model_dump(mode="json")
+    raw["engine"] |= {"kind": "transformers", "mode": "lockstep"}
+    raw["train"] |= {"iterations": 3, "learning_rate": 1e-2, "checkpoint_every": 1, **train}
+    return Config.model_validate(raw)
+
+
+def train(world, out, method="ibtpo", config=None, policy=None):
+    main(config or changed(world.config), method, 0, str(policy or world.policy), str(world.data), str(out))
+    return out
+
+
+def rows(out):
+    return [{key: value for key, value in row.items() if key not in BLIND} for row in read_jsonl(out / "metrics.jsonl")]
+
+
+class Killed(BaseException):
+    pass
+
+
+def killed_in(monkeypatch, iteration: int):
+    """The process dies after the rollouts of `iteration`."""
+    observe = Session.observe
+
+    def die(self, number, trees, seconds):
+        observe(self, number, trees, seconds)
+        if number == iteration:
+            raise Killed
+
+    monkeypatch.setattr(Session, "observe", die)
+
+
+@pytest.fixture(scope="module")
+def finished(world, tmp_path_factory):
+    return train(world, tmp_path_factory.mktemp("run") / "ibtpo-seed0-abc")
+
+
+def test_every_metric_is_logged_each_iteration_and_validation_at_its_steps(finished):
+    log = read_jsonl(finished / "metrics.jsonl")
+    training = [row for row in log if "train/loss" in row]
+    assert [row["step"] for row in training] == [1, 2, 3]
+    assert all(set(row) >= METRICS for row in training)
+    validation = [row for row in log if "validation/accuracy" in row]
+    assert [row["step"] for row in validation] == [0, 1, 2, 3]
+    assert all(set(row) >= VALIDATION for row in validation)
+    assert json.loads((finished / "done.json").read_text()) == {"iterations": 3, "optimiser_steps": 6}
+
+
+def test_the_final_model_loads_and_differs_from_the_base(finished, world):
+    base, final = (load_file(folder / "model.safetensors") for folder in (world.policy, finished / "final"))
+    assert base.keys() == final.keys()
+    assert any(not torch.equal(base[name], final[name]) for name in base)
+    AutoModelForCausalLM.from_pretrained(finished / "final")
+    assert AutoTokenizer.from_pretrained(finished / "final").eos_token == "<|im_end|>"
+
+
+def test_a_finished_run_is_never_overwritten(finished, world):
+    before = {path: path.stat().st_mtime_ns for path in finished.rglob("*") if path.is_file()}
+    train(world, finished)
+    assert before == {path: path.stat().st_mtime_ns for path in finished.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("iteration", [0, 1, 2])
+def test_a_killed_run_ends_where_an_undisturbed_one_does(finished, world, tmp_path, monkeypatch, iteration):
+    """Optimiser, data order, seeds and log are restored: same metrics, same weights, nothing twice."""
+    out = tmp_path / "ibtpo-seed0-abc"
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        killed_in(patch, iteration)
+        train(world, out)
+    with open(out / "metrics.jsonl", "a") as log:
+        log.write('{"step": 9, "torn')
+    train(world, out)
+    assert rows(out) == rows(finished)
+    for name, value in load_file(finished / "final" / "model.safetensors").items():
+        torch.testing.assert_close(load_file(out / "final" / "model.safetensors")[name], value, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("lost", ["optimizer.pt", "trainer_state.json", "rng_state.pth", "model.safetensors"])
+def test_a_checkpoint_that_lost_a_file_is_set_aside(finished, tmp_path, lost, capsys):
+    folder = tmp_path / "checkpoints"
+    shutil.copytree(finished / "checkpoints", folder)
+    newest, older = folder / "checkpoint-6", folder / "checkpoint-4"
+    assert defect(newest) is None and last_complete(folder) == newest
+    (newest / lost).unlink()
+    assert last_complete(folder) == older
+    assert (folder / "checkpoint-6.broken").is_dir() and "not usable" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "model.safetensors", "trainer_state.json"])
+def test_a_torn_file_is_a_defect(finished, tmp_path, name):
+    shutil.copytree(finished / "checkpoints" / "checkpoint-6", tmp_path / "c")
+    content = (tmp_path / "c" / name).read_bytes()
+    (tmp_path / "c" / name).write_bytes(content[: len(content) // 2])
+    assert defect(tmp_path / "c")
+
+
+def test_no_checkpoint_is_a_fresh_start(tmp_path):
+    assert last_complete(tmp_path / "checkpoints") is None
+
+
+def test_lora_trains_adapters_and_saves_a_plain_model(world, tmp_path):
+    out = train(world, tmp_path / "lora", config=changed(world.config, lora_rank=4, iterations=1))
+    base, final = (load_file(folder / "model.safetensors") for folder in (world.policy, out / "final"))
+    assert base.keys() == final.keys(), "no adapter may be left in the file"
+    moved = {name.split(".")[-2] for name in base if not torch.equal(base[name], final[name])}
+    assert moved == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+
+
+def test_lora_weights_for_the_engine_equal_a_merge(world):
+    from peft import LoraConfig, get_peft_model
+
+    plain = AutoModelForCausalLM.from_pretrained(world.policy, dtype="float32")
+    names = set(plain.state_dict())
+    model = get_peft_model(plain, LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=False))
+    ours = policy_state_dict(model)
+    merged = model.merge_and_unload().state_dict()
+    assert set(ours) == names
+    for name in names:
+        torch.testing.assert_close(ours[name], merged[name])
+
+
+@pytest.mark.parametrize("bias, text", [("eos", "never ends"), ("delimiter", "never makes a step")])
+def test_policies_that_never_end_or_never_step_train_all_the_same(world, tmp_path, bias, text):
+    """A policy whose head cannot produce EOS, or any token with a newline."""
+    policy = tmp_path / "policy"
+    shutil.copytree(world.policy, policy)
+    tokenizer = AutoTokenizer.from_pretrained(policy)
+    weights = load_file(policy / "model.safetensors")
+    banned = [tokenizer.eos_token_id] if bias == "eos" else [i for i in range(len(tokenizer)) if "\n" in tokenizer.decode([i])]
+    weights["model.embed_tokens.weight"][:, 0] = 3.0  # this direction fills the hidden state, so it works like a bias of the head
+    weights["lm_head.weight"] = weights["model.embed_tokens.weight"].clone()
+    weights["lm_head.weight"][banned, 0] = -3.0
+    write_json({**json.loads((policy / "config.json").read_text()), "tie_word_embeddings": False}, policy / "config.json")
+    save_file(weights, policy / "model.safetensors", metadata={"format": "pt"})
+    out = train(world, tmp_path / "run", config=changed(world.config, iterations=1), policy=policy)
+    row = next(row for row in read_jsonl(out / "metrics.jsonl") if "train/loss" in row)
+    assert row["train/loss"] is not None
+    assert (row["train/truncated"] == 1.0) if bias == "eos" else (row["train/depth_max"] == 1.0), text
+
+
+def test_the_tidy_artifact_holds_one_observation_a_row(finished, tmp_path):
+    metrics.tidy(finished, "ibtpo", 0, tmp_path / "metrics.parquet")
+    frame = read_parquet(tmp_path / "metrics.parquet")
+    assert list(frame.columns) == ["method", "seed", "step", "metric", "value"]
+    assert not frame.duplicated(["step", "metric"]).any()
+    assert set(frame["metric"]) >= METRICS - {"train/root_repicked"} | VALIDATION
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_a_missing_gpu_is_told_before_anything_starts(world, tmp_path):
+    raw = world.config.model_dump(mode="json")
+    raw["engine"]["device"] = "cuda"
+    with pytest.raises(IbtpoError, match="no GPU is visible"):
+        train(world, tmp_path / "run", config=Config.model_validate(raw))
+    assert not (tmp_path / "run").exists()
+
+
+def test_sizes_that_do_not_divide_are_named(world, tmp_path):
+    with pytest.raises(IbtpoError, match=r"train.micro_batch = 5 must divide the 24 sequences"):
+        train(world, tmp_path / "b", config=changed(world.config, micro_batch=5))

@@ -1,0 +1,105 @@
+"""What runs, and why: dry runs, single targets, published artifacts, and what a changed configuration makes run again (T25)."""
+
+import shutil
+import time
+
+import pytest
+
+from ibtpo.config.paths import SHOWN
+
+BASE = {"build_data": 1, "train_policy": 1}
+TABLE1 = {**BASE, "train": 6, "sample": 7, "score": 7, "table1": 1}
+TABLE3 = {**BASE, "compare": 1, "table3": 1}
+FIGURE5 = {**BASE, "train": 6, "metrics": 6, "figure5": 1}
+ALL = {**TABLE1, **TABLE3, **FIGURE5, "all": 1}
+
+
+@pytest.mark.parametrize("profile", [[], ["--profile", "slurm"], ["--profile", "profiles/local"]], ids=["default", "slurm", "local"])
+def test_dry_run_of_everything(project, profile):
+    assert project.jobs(*profile, "all") == ALL
+    assert not project.path("results").exists()
+
+
+def test_single_targets_run_only_what_is_under_them(project):
+    for target, jobs in {"table1": TABLE1, "table3": TABLE3, "figure5": FIGURE5, "policy": {**BASE, "policy": 1}}.items():
+        assert project.jobs(target) == jobs
+    assert project.jobs("results/tiny/tables/table3.tex") == TABLE3
+
+
+def test_table_from_published_artifacts_in_a_fresh_clone(project, tmp_path):
+    project.publish_random_scores()
+    table = project.path("results/tiny/tables/table1.md")
+    assert project.jobs("table1") == {"table1": 1}
+
+    started = time.perf_counter()
+    said = project.snakemake("table1")
+    assert time.perf_counter() - started < 15
+    assert "1 of 1 steps" in said
+    assert "IB-TPO" in table.read_text()
+
+    assert project.jobs("table1") == {}
+    assert project.jobs("table1", "--config", "artifacts=fresh") == TABLE1
+    first = {path.name: path.read_bytes() for path in table.parent.iterdir()}
+    shutil.rmtree(project.path("results/tiny/tables"))
+    other = project.copy(tmp_path / "another clone")
+    other.snakemake("table1")
+    assert {path.name: path.read_bytes() for path in (other.folder / "results/tiny/tables").iterdir()} == first
+
+
+def test_published_artifacts_of_another_configuration_are_not_read(project):
+    project.publish_random_scores()
+    assert project.jobs("table1", "--config", "evaluate={samples: 33}") == TABLE1
+    ibtpo_alone = {**BASE, "train": 3, "sample": 3, "score": 3, "table1": 1}
+    assert project.jobs("table1", "--config", "methods={ibtpo: {advantage: {beta: 4}}}") == ibtpo_alone
+
+
+TABLES = {"table1": 1, "table3": 1, "figure5": 1, "all": 1}
+RUNS = {"train": 6, "metrics": 6, "sample": 6, "score": 6, "table1": 1, "figure5": 1, "all": 1}
+
+
+@pytest.mark.parametrize(
+    "change, jobs",
+    [
+        ("train={learning_rate: 1.0e-3}", RUNS),
+        ("evaluate={samples: 33}", {"sample": 7, "score": 7, **TABLES}),
+        ("evaluate={confidence: 0.9}", TABLES),
+        ("methods={grpo: {title: other}}", TABLES),
+        ("samplers={random12: {min_room: 9}}", {"compare": 1, "table3": 1, "all": 1}),
+        ("resources={heavy: {memory_mb: 4000}}", {}),
+        ("preset=tiny", {}),
+    ],
+)
+def test_changed_configuration_makes_run_again_what_it_changes(finished, change, jobs):
+    assert finished.jobs("all", "--config", change) == jobs
+
+
+def test_only_modification_times_count_if_the_user_says_so(finished):
+    assert finished.jobs("all", "--rerun-triggers", "mtime", "--config", "evaluate={confidence: 0.9}") == {}
+
+
+def test_changed_rule_and_caption(finished):
+    caption = finished.path("workflow/report/table1.rst")
+    caption.write_text(caption.read_text() + "More words.\n")
+    assert finished.jobs("all") == {}
+
+    rules = finished.path("workflow/rules/tables.smk")
+    rules.write_text(rules.read_text().replace("{CLI} table", "exec {CLI} table"))
+    said = finished.snakemake("--dry-run", "all")
+    assert finished.counts(said) == {"table1": 1, "table3": 1, "all": 1}
+    assert "Code has changed" in said
+
+
+def test_publishing_leaves_nothing_to_do_but_the_tables(finished):
+    stale = finished.path("results/tiny/published/scores-base-0000000000.parquet")
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    finished.snakemake("publish")
+    paths = finished.paths()
+    names = {artifact for name in SHOWN for artifact in paths.shown(name)}
+    assert {path.name for path in stale.parent.iterdir()} == {paths.published(name).name for name in names}
+    finished.path("results/tiny/artifacts").rename(finished.path("away"))
+    assert finished.jobs("all") == TABLES
+
+
+def test_files_of_another_configuration_are_refused(project):
+    assert "No rule to produce" in project.snakemake("results/tiny/runs/grpo-seed0-0123456789/done.json", fails=True)
