@@ -1,6 +1,7 @@
 """Files that must agree with the code: the page of keys, the lock, the registries of tables and figures."""
 
 import re
+import sysconfig
 from importlib import metadata
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def test_lock_is_what_is_installed():
 
     lines = [line for line in Path("envs/cpu.lock").read_text().splitlines() if not line.startswith("#")]
     locked = {plain(name): version for name, version in (line.split("==") for line in lines)}
-    installed = {plain(dist.name): dist.version.split("+cpu")[0] for dist in metadata.distributions()}
+    installed = {plain(dist.name): dist.version.split("+cpu")[0] for dist in metadata.distributions(path=[sysconfig.get_path("purelib")])}
     assert locked == {name: version for name, version in installed.items() if name not in ("pip", "ibtpo")}
 
 

@@ -25,7 +25,7 @@ def names(overrides=None):
         ({"world": {"seed": 8}}, ARTIFACTS),
         ({"policy": {"steps": 9}}, ARTIFACTS - {"data"}),
         ({"sampling": {"temperature": 0.8}}, {"train", "samples", "samplers"}),
-        ({"engine": {"mode": "lockstep"}}, {"train", "samples", "samplers"}),
+        ({"engine": {"kind": "vllm"}}, {"train", "samples", "samplers"}),
         ({"samplers": {"ibtree12": {"min_room": 9}}}, {"train", "samples", "samplers"}),
         ({"samplers": {"random12": {"min_room": 9}}}, {"samplers"}),
         ({"methods": {"ibtpo": {"advantage": {"local_weight": 0.2}}}}, {"train", "samples"}),

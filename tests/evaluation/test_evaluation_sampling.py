@@ -105,7 +105,7 @@ def test_the_comparison_gives_every_strategy_the_same_problems(config, world, tm
 class TestProbe:
     """Row 29 of D.2 against a policy written by hand: from the root two steps, '1.' then '2.' or '3.', then the boxed answer."""
 
-    PROBLEM = Problem("p", "countdown-4", "1+1=", json.dumps({"answer": "2", "expression": "1 + 1"}))
+    PROBLEM = Problem("p", "chain-sum", "1+1=", json.dumps({"answer": "2", "expression": "1 + 1"}))
 
     def probe(self, world, answer, **options):
         tokenizer = AutoTokenizer.from_pretrained(world.policy)

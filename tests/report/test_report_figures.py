@@ -30,7 +30,11 @@ def test_figure5_has_a_panel_a_metric_and_a_line_a_method(config, metrics):
     ]
     assert [len(drawn(axis)) for axis in figure.axes] == [2, 2, 2, 2]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["GRPO", "IB-TPO"]
-    for part in ["preset tiny", "avg@8 on 48 held-out problems", "mean over seeds; bands: from the lowest to the highest seed (2 in all)"]:
+    for part in [
+        "preset tiny",
+        f"avg@8 on {config.world.validation} held-out problems",
+        "mean over seeds; bands: from the lowest to the highest seed (2 in all)",
+    ]:
         assert part in caption
 
 

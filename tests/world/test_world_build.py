@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from ibtpo.config.models import World
-from ibtpo.world import FAMILIES
+from ibtpo.verifiers import verify
+from ibtpo.world import DELIMITER, FAMILIES
 from ibtpo.world.build import main
 
 SMALL = {"supervised": 300, "train": 40, "validation": 20, "benchmark": 10, "rare_share": 0.05}
@@ -76,3 +77,12 @@ def test_done_is_written_last(tmp_path):
     with pytest.raises(ValueError, match="no family 'sudoku'; known: chain-sum"):
         build(tmp_path, out_of_domain={"sudoku": {}})
     assert not (tmp_path / "done.json").exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_careless_share_is_of_countdown_alone(tmp_path, share):
+    frame = build(tmp_path, careless_share=share)["sft"]
+    right = [verify(row.family, row.metadata, DELIMITER.join(json.loads(row.solution))).reward for row in frame.itertuples()]
+    rates = pd.Series(right).groupby(frame.family).mean()
+    assert (rates.drop("countdown") == 1).all()
+    assert rates["countdown"] == 1 if share == 0 else rates["countdown"] < 0.5

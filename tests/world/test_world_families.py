@@ -3,6 +3,7 @@
 import json
 import re
 from itertools import islice
+from random import Random
 
 import pytest
 
@@ -73,3 +74,16 @@ def test_metadata_is_all_that_scoring_needs():
     for task in TASKS:
         problem = draw(task, number=1)[0]
         assert json.loads(problem.metadata)["answer"] == problem.answer
+
+
+def test_careless_solutions_do_true_arithmetic_with_signs_drawn_at_random():
+    rng, hits = Random(0), 0
+    for problem in draw("countdown-6"):
+        metadata = json.loads(problem.metadata)
+        *lines, box = FAMILIES["countdown"].careless(metadata, rng)
+        for line in lines:
+            left, operator, right, result = EQUATION.fullmatch(line).groups()
+            assert int(left) + int(operator + right) == int(result)
+        hits += int(result) == metadata["target"]
+        assert verify("countdown", problem.metadata, box).reward == (int(result) == metadata["target"])
+    assert 0 < hits < 75

@@ -43,6 +43,12 @@ class World(Strict):
         description="[OURS] tasks of the supervised stage alone, which teach the arithmetic that the others need",
     )
     foundation_share: float = Field(0.5, ge=0, lt=1, description="[OURS] share of the foundation in the supervised stage")
+    careless_share: float = Field(
+        0.3,
+        ge=0,
+        le=1,
+        description="[OURS] share of countdown's worked solutions with signs drawn at random: the base policy wavers",
+    )
     out_of_domain: dict[str, dict[str, Any]] = Field(
         {"gcd": {"min_value": 2, "max_value": 99}, "leg-counting": {"min_animals": 2, "max_animals": 3, "max_instances": 5}},
         description="[OURS] tasks of the transfer benchmarks, rare in the supervised stage",
@@ -94,7 +100,7 @@ class Engine(Strict):
     )
     max_sequences: int = Field(128, gt=0, description="requests that run at once")
     kv_cache_gib: float = Field(0.5, gt=0, description="memory of the KV cache in GiB")
-    block_size: int = Field(16, gt=0, description="tokens of a KV block; a prefix is cached in whole blocks")
+    block_size: int = Field(32, gt=0, description="tokens of a KV block; a prefix is cached in whole blocks")
 
 
 class Sampler(Strict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -36,7 +36,7 @@ def main(config: Config, out_dir: str | Path) -> None:
     splits = {
         "validation": _take(streams, even, world.validation),
         "train": _take(streams, even, world.train),
-        "sft": _take(streams, {**basic, **common, **rare}, world.supervised),
+        "sft": _with_careless(_take(streams, {**basic, **common, **rare}, world.supervised), world.careless_share, world.seed),
     }
     for name, rows in benchmarks.items():
         io.write_parquet(_frame(name, rows, solutions=False), out_dir / "benchmarks" / f"{name}.parquet")
@@ -60,6 +60,15 @@ def _take(streams: dict, shares: dict[str, float], total: int) -> list[Problem]:
     counts = {task: round(shares[task] * total) for task in tasks}
     counts[last] = total - sum(counts.values())
     return [problem for task, number in counts.items() for problem in islice(streams[task], number)]
+
+
+def _with_careless(rows: list[Problem], share: float, seed: int) -> list[Problem]:
+    """A random `share` of the solutions is written by the careless demonstrator, where the family has one."""
+    rng = Random(f"{seed}/careless")
+    careless = [rng.random() < share and FAMILIES[row.family].careless for row in rows]
+    return [
+        replace(row, steps=tuple(write(json.loads(row.metadata), rng))) if write else row for row, write in zip(rows, careless, strict=True)
+    ]
 
 
 def _frame(split: str, rows: list[Problem], solutions: bool) -> pd.DataFrame:

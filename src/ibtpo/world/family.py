@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from random import Random
 from typing import Any
 
 import reasoning_gym
@@ -21,7 +22,8 @@ PATIENCE = 5000  # draws in a row without a new problem after which a family cou
 class Family:
     """A reasoning-gym data set with our prompt, our worked solution and the key by which two problems are the same.
 
-    `prompt`, `key` and `demonstrate` are functions of reasoning-gym's entry (question, answer, metadata).
+    `prompt`, `key` and `demonstrate` are functions of reasoning-gym's entry (question, answer, metadata). `careless`, if the family has it,
+    writes a solution that need not be right, from the metadata and a source of chance.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Family:
     prompt: Callable[[dict], str]
     key: Callable[[dict], Any]
     demonstrate: Callable[[dict], list[str]]
+    careless: Callable[[dict, Random], list[str]] | None = None
 
 
 @dataclass(frozen=True)
