@@ -54,7 +54,7 @@ def test_published_artifacts_of_another_configuration_are_not_read(project):
 
 
 TABLES = {"table1": 1, "table3": 1, "figure5": 1, "all": 1}
-RUNS = {"train": 6, "metrics": 6, "sample": 6, "score": 6, "table1": 1, "figure5": 1, "all": 1}
+RUNS = {"train": 6, "metrics": 6, "sample": 6, "score": 6, **TABLES}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ RUNS = {"train": 6, "metrics": 6, "sample": 6, "score": 6, "table1": 1, "figure5
         ("evaluate={samples: 33}", {"sample": 7, "score": 7, **TABLES}),
         ("evaluate={confidence: 0.9}", TABLES),
         ("methods={grpo: {title: other}}", TABLES),
-        ("samplers={random12: {min_room: 9}}", {"compare": 1, "table3": 1, "all": 1}),
+        ("samplers={random12: {min_room: 9}}", {"compare": 1, **TABLES}),
         ("resources={heavy: {memory_mb: 4000}}", {}),
         ("preset=tiny", {}),
     ],

@@ -65,10 +65,12 @@ def _take(streams: dict, shares: dict[str, float], total: int) -> list[Problem]:
 def _with_careless(rows: list[Problem], share: float, seed: int) -> list[Problem]:
     """A random `share` of the solutions is written by the careless demonstrator, where the family has one."""
     rng = Random(f"{seed}/careless")
-    careless = [rng.random() < share and FAMILIES[row.family].careless for row in rows]
-    return [
-        replace(row, steps=tuple(write(json.loads(row.metadata), rng))) if write else row for row, write in zip(rows, careless, strict=True)
-    ]
+
+    def solve(row: Problem) -> Problem:
+        careless = FAMILIES[row.family].careless
+        return replace(row, steps=tuple(careless(json.loads(row.metadata), rng))) if careless and rng.random() < share else row
+
+    return [solve(row) for row in rows]
 
 
 def _frame(split: str, rows: list[Problem], solutions: bool) -> pd.DataFrame:
