@@ -94,7 +94,7 @@ def test_remedy_for_a_number_as_text_is_that_number(number):
     "overrides, words",
     [
         ({"evaluate": {"benchmarks": []}}, ["evaluate.benchmarks", "at least 1"]),
-        ({"evaluate": {"benchmarks": ["math"]}}, ["evaluate.benchmarks", "'math'", "Known: countdown-4"]),
+        ({"evaluate": {"benchmarks": ["math"]}}, ["evaluate.benchmarks", "'math'", "Known: chain-sum-5"]),
         ({"evaluate": {"pass_at": [64]}}, ["evaluate.pass_at", "64", "evaluate.samples"]),
         ({"samplers": {"ibtree12": {"group_size": 13}}}, ["samplers.ibtree12", "= 12", "group_size is 13"]),
         ({"samplers": {"ibtree12": {"initial": None}}}, ["samplers.ibtree12", "initial"]),

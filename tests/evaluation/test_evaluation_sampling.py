@@ -74,8 +74,8 @@ def test_samples_then_scores(config, world, tmp_path):
 
 def test_scoring_again_uses_the_cached_texts(config, world, tmp_path):
     """A right answer put into the cache is scored right: scores come from the texts, not from the run that made them."""
-    problem = read_parquet(world.data / "benchmarks" / "countdown-4.parquet").iloc[0]
-    row = {"benchmark": "countdown-4", "uid": problem.uid, "family": problem.family, "sample": 0, "finished": True, "tokens": 3}
+    problem = read_parquet(world.data / "benchmarks" / "chain-sum-5.parquet").iloc[0]
+    row = {"benchmark": "chain-sum-5", "uid": problem.uid, "family": problem.family, "sample": 0, "finished": True, "tokens": 3}
     texts = [f"\\boxed{{{problem.answer}}}", "\\boxed{", ""]
     write_parquet(pd.DataFrame([row | {"text": text} for text in texts]), tmp_path / "samples.parquet")
     score.main(config, str(tmp_path / "samples.parquet"), str(world.data), "base", -1, str(tmp_path / "scores.parquet"))
@@ -85,7 +85,7 @@ def test_scoring_again_uses_the_cached_texts(config, world, tmp_path):
 
 
 def test_samples_of_other_data_are_refused(config, world, tmp_path):
-    row = {"benchmark": "countdown-4", "uid": "nobody", "family": "countdown-4", "sample": 0, "text": "", "tokens": 0}
+    row = {"benchmark": "chain-sum-5", "uid": "nobody", "family": "chain-sum-5", "sample": 0, "text": "", "tokens": 0}
     write_parquet(pd.DataFrame([row]), tmp_path / "samples.parquet")
     with pytest.raises(IbtpoError, match="nobody"):
         score.main(config, str(tmp_path / "samples.parquet"), str(world.data), "base", -1, str(tmp_path / "scores.parquet"))

@@ -7,7 +7,7 @@ import pytest
 from ibtpo.config import load
 
 PROBLEMS, SAMPLES, STEPS = 6, 4, 4
-BENCHMARKS = ["countdown-4", "gcd"]
+BENCHMARKS = ["chain-sum-5", "gcd"]
 STRATEGIES = ["independent8", "independent12", "random12", "ibtree12"]
 
 

@@ -36,7 +36,7 @@ def test_table1_values(config, scores):
     found = cells(table1(config, [scores]))
     share = 100 * 5 / 6  # of problems that are ever solved
     for row, correct, seeds in [("base policy", 1 / 4, "1"), ("GRPO", 1.5 / 4, "2"), ("IB-TPO", 2.5 / 4, "2")]:
-        for column, problems in [("countdown-4", "6"), ("gcd", "6"), ("Avg", "12")]:
+        for column, problems in [("chain-sum-5", "6"), ("gcd", "6"), ("Avg", "12")]:
             cell = found[row, column]
             assert float(cell["value"]) == pytest.approx(share * correct, abs=1e-4)
             assert float(cell["low"]) < float(cell["value"]) < float(cell["high"])
@@ -94,7 +94,7 @@ def test_table1_caption_states_what_is_shown(config, scores):
     for part in [
         "avg@4",
         "Preset tiny",
-        "(countdown-4 6, gcd 6) x 4 x 2",
+        "(chain-sum-5 6, gcd 6) x 4 x 2",
         "95% percentile bootstrap",
         "200 draws of problems and of seeds",
     ]:
@@ -113,11 +113,11 @@ def test_one_seed_says_so(scores):
     [
         (
             "method == 'ibtpo'",
-            r"^no rows for table1: missing ibtpo/0/countdown-4, ibtpo/0/gcd, ibtpo/1/countdown-4, ibtpo/1/gcd \(method/seed/",
+            r"^no rows for table1: missing ibtpo/0/chain-sum-5, ibtpo/0/gcd, ibtpo/1/chain-sum-5, ibtpo/1/gcd \(method/seed/",
         ),
         ("method == 'grpo' and seed == 1 and benchmark == 'gcd'", r"^no rows for table1: missing grpo/1/gcd "),
-        ("method == 'base'", r"^no rows for table1: missing base/-1/countdown-4, base/-1/gcd "),
-        ("seed > -9", r"^no rows for table1: missing base/-1/countdown-4, .* and 5 more "),
+        ("method == 'base'", r"^no rows for table1: missing base/-1/chain-sum-5, base/-1/gcd "),
+        ("seed > -9", r"^no rows for table1: missing base/-1/chain-sum-5, .* and 5 more "),
         ("method == 'grpo' and seed == 1 and benchmark == 'gcd' and sample == 3", r"^table1, grpo/1/gcd: 18 of 24 samples present"),
         ("method == 'grpo' and seed == 1 and uid == 'gcd/5'", r"^table1, grpo/1/gcd: 20 of 24 samples present"),
     ],
@@ -132,9 +132,9 @@ def test_table1_names_what_is_missing_and_writes_nothing(config, scores, tmp_pat
 def test_table1_refuses_unscored_and_double_samples(config, scores):
     unscored = scores.copy()
     unscored.loc[5, "reward"] = float("nan")
-    with pytest.raises(ValueError, match=r"base/-1/countdown-4: 23 of 24 samples present"):
+    with pytest.raises(ValueError, match=r"base/-1/chain-sum-5: 23 of 24 samples present"):
         table1(config, [unscored])
-    with pytest.raises(ValueError, match=r"base/-1/countdown-4: 24 samples occur twice.*listed twice"):
+    with pytest.raises(ValueError, match=r"base/-1/chain-sum-5: 24 samples occur twice.*listed twice"):
         table1(config, [scores, scores])
     with pytest.raises(ValueError, match=r"expected 6 problems x 4 samples, but there is also sample 4"):
         table1(config, [scores, scores[scores["sample"] == 0].assign(sample=4)])

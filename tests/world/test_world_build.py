@@ -36,11 +36,11 @@ def test_files_sizes_and_columns(built):
 def test_out_of_domain_families_are_rare_and_only_supervised(built):
     counts = built["sft"].family.value_counts()
     assert {family: counts[family] for family in WORLD.out_of_domain} == dict.fromkeys(WORLD.out_of_domain, 15)
-    assert counts["chain-sum"] == 300 * WORLD.foundation_share
+    assert counts["chain-sum"] == 270
     for split in ("train", "validation"):
-        assert set(built[split].family) == {"countdown"}
-        sizes = built[split].metadata.map(lambda text: len(json.loads(text)["numbers"]))
-        assert sizes.value_counts().to_dict() == dict.fromkeys((4, 6), len(built[split]) // 2)
+        assert set(built[split].family) == {"chain-sum"}
+        terms = built[split].metadata.map(lambda text: json.loads(text)["num_terms"])
+        assert terms.value_counts().to_dict() == dict.fromkeys((5, 8), len(built[split]) // 2)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -79,10 +79,10 @@ def test_done_is_written_last(tmp_path):
     assert not (tmp_path / "done.json").exists()
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_careless_share_is_of_countdown_alone(tmp_path, share):
-    frame = build(tmp_path, careless_share=share)["sft"]
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_the_slip_rate_is_of_chain_sums_alone(tmp_path, rate):
+    frame = build(tmp_path, slip_rate=rate)["sft"]
     right = [verify(row.family, row.metadata, DELIMITER.join(json.loads(row.solution))).reward for row in frame.itertuples()]
     rates = pd.Series(right).groupby(frame.family).mean()
-    assert (rates.drop("countdown") == 1).all()
-    assert rates["countdown"] == 1 if share == 0 else rates["countdown"] < 0.5
+    assert (rates.drop("chain-sum") == 1).all()
+    assert rates["chain-sum"] == 1 if rate == 0 else rates["chain-sum"] < 0.5

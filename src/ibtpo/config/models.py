@@ -15,10 +15,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-# Countdown with signs only: which number gets which sign is a choice at every step, so branches of a tree differ in their chances.
-_COUNTDOWN = {"family": "countdown", "min_value": 1, "min_target": 1, "operators": ("+", "-"), "shuffle": False}
-_FOUR = {"min_numbers": 4, "max_numbers": 4, "max_value": 13, "max_target": 30}
-_SIX = {"min_numbers": 6, "max_numbers": 6, "max_value": 9, "max_target": 20}
+_CHAIN_SUM = {"family": "chain-sum", "min_digits": 1, "max_digits": 1}
 
 
 class World(Strict):
@@ -34,20 +31,12 @@ class World(Strict):
         9, ge=2, description="steps of a worked solution, boxed answer included; problems with longer ones are not drawn"
     )
     in_domain: dict[str, dict[str, Any]] = Field(
-        {"countdown-4": {**_COUNTDOWN, **_FOUR}, "countdown-6": {**_COUNTDOWN, **_SIX}},
+        {f"chain-sum-{n}": {**_CHAIN_SUM, "min_terms": n, "max_terms": n} for n in (5, 8)},
         min_length=1,
         description="[OURS] tasks of supervised stage, training and validation: name, family, reasoning-gym's options (ranges of numbers)",
     )
-    foundation: dict[str, dict[str, Any]] = Field(
-        {"chain-sum": {"min_terms": 4, "max_terms": 6, "min_digits": 1, "max_digits": 1}},
-        description="[OURS] tasks of the supervised stage alone, which teach the arithmetic that the others need",
-    )
-    foundation_share: float = Field(0.5, ge=0, lt=1, description="[OURS] share of the foundation in the supervised stage")
-    careless_share: float = Field(
-        0.3,
-        ge=0,
-        le=1,
-        description="[OURS] share of countdown's worked solutions with signs drawn at random: the base policy wavers",
+    slip_rate: float = Field(
+        0.3, ge=0, le=1, description="[OURS] chance that a step of a chain sum's worked solution is off by one: the base policy wavers"
     )
     out_of_domain: dict[str, dict[str, Any]] = Field(
         {"gcd": {"min_value": 2, "max_value": 99}, "leg-counting": {"min_animals": 2, "max_animals": 3, "max_instances": 5}},

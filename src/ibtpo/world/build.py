@@ -25,18 +25,17 @@ def main(config: Config, out_dir: str | Path) -> None:
     Raises IbtpoError for a family that does not exist or has too few problems.
     """
     world, out_dir = config.world, Path(out_dir)
-    tasks = {**world.in_domain, **world.out_of_domain, **world.foundation}
+    tasks = {**world.in_domain, **world.out_of_domain}
     streams = {task: stream(task, options, world.seed, world.max_steps) for task, options in tasks.items()}
 
-    benchmarks = {task: _take(streams, {task: 1.0}, world.benchmark) for task in (*world.in_domain, *world.out_of_domain)}
+    benchmarks = {task: _take(streams, {task: 1.0}, world.benchmark) for task in streams}
     even = {task: 1 / len(world.in_domain) for task in world.in_domain}
     rare = {task: world.rare_share for task in world.out_of_domain}
-    basic = {task: world.foundation_share / len(world.foundation) for task in world.foundation}
-    common = {task: share * (1 - sum(basic.values()) - sum(rare.values())) for task, share in even.items()}
+    common = {task: share * (1 - sum(rare.values())) for task, share in even.items()}
     splits = {
         "validation": _take(streams, even, world.validation),
         "train": _take(streams, even, world.train),
-        "sft": _with_careless(_take(streams, {**basic, **common, **rare}, world.supervised), world.careless_share, world.seed),
+        "sft": _with_slips(_take(streams, {**common, **rare}, world.supervised), world.slip_rate, world.seed),
     }
     for name, rows in benchmarks.items():
         io.write_parquet(_frame(name, rows, solutions=False), out_dir / "benchmarks" / f"{name}.parquet")
@@ -62,13 +61,13 @@ def _take(streams: dict, shares: dict[str, float], total: int) -> list[Problem]:
     return [problem for task, number in counts.items() for problem in islice(streams[task], number)]
 
 
-def _with_careless(rows: list[Problem], share: float, seed: int) -> list[Problem]:
-    """A random `share` of the solutions is written by the careless demonstrator, where the family has one."""
-    rng = Random(f"{seed}/careless")
+def _with_slips(rows: list[Problem], slip_rate: float, seed: int) -> list[Problem]:
+    """The same problems with solutions by the careless demonstrator, where the family has one."""
+    rng = Random(f"{seed}/slips")
 
     def solve(row: Problem) -> Problem:
         careless = FAMILIES[row.family].careless
-        return replace(row, steps=tuple(careless(json.loads(row.metadata), rng))) if careless and rng.random() < share else row
+        return replace(row, steps=tuple(careless(json.loads(row.metadata), slip_rate, rng))) if careless else row
 
     return [solve(row) for row in rows]
 

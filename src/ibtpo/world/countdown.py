@@ -4,8 +4,6 @@ Which sign each number gets is a genuine choice: most first steps can still lead
 continuations differs between the branches of a tree.
 """
 
-from random import Random
-
 from ibtpo.world.family import Family, running_sum, worked
 
 
@@ -23,11 +21,4 @@ def _demonstrate(entry: dict) -> list[str]:
     return worked(running_sum(terms), expression)
 
 
-def _careless(metadata: dict, rng: Random) -> list[str]:
-    """True arithmetic, but the signs are drawn instead of chosen, so the target is met only by luck."""
-    first, *rest = metadata["numbers"]
-    terms = [first, *(rng.choice((1, -1)) * number for number in rest)]
-    return worked(running_sum(terms), "".join([str(first), *(f"{term:+d}" for term in terms[1:])]))
-
-
-FAMILY = Family("countdown", "countdown", _prompt, _key, _demonstrate, _careless)
+FAMILY = Family("countdown", "countdown", _prompt, _key, _demonstrate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -23,7 +23,7 @@ class Family:
     """A reasoning-gym data set with our prompt, our worked solution and the key by which two problems are the same.
 
     `prompt`, `key` and `demonstrate` are functions of reasoning-gym's entry (question, answer, metadata). `careless`, if the family has it,
-    writes a solution that need not be right, from the metadata and a source of chance.
+    writes a solution whose steps slip at a rate, from the metadata and a source of chance.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Family:
     prompt: Callable[[dict], str]
     key: Callable[[dict], Any]
     demonstrate: Callable[[dict], list[str]]
-    careless: Callable[[dict, Random], list[str]] | None = None
+    careless: Callable[[dict, float, Random], list[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,11 @@ def worked(lines: list[str], answer: str) -> list[str]:
     return [*lines[:-1], lines[-1] + ".", f"\\boxed{{{answer}}}"]
 
 
-def running_sum(terms: list[int]) -> list[str]:
-    """Lines of a signed sum done from left to right: [9, -4, 7] -> ["9-4=5", "5+7=12"]."""
+def running_sum(terms: list[int], slips: Sequence[int] | None = None) -> list[str]:
+    """Lines of a signed sum done from left to right: [9, -4, 7] -> ["9-4=5", "5+7=12"]; `slips` are added to the results."""
     lines, total = [], terms[0]
-    for term in terms[1:]:
-        lines.append(f"{total}{term:+d}={total + term}")
-        total += term
+    for term, slip in zip(terms[1:], slips or [0] * (len(terms) - 1), strict=True):
+        result = total + term + slip
+        lines.append(f"{total}{term:+d}={result}")
+        total = result
     return lines
