@@ -23,7 +23,7 @@ class World(Strict):
 
     seed: int = Field(7, ge=0, description="of the problems")
     supervised: int = Field(20_000, description="worked solutions for the base policy")
-    train: int = Field(2_000, description="problems for reinforcement learning")
+    train: int = Field(4_000, description="problems for reinforcement learning")
     validation: int = Field(64, description="held-out in-domain problems, measured during training")
     benchmark: int = Field(64, description="problems per benchmark")
     rare_share: float = Field(0.02, ge=0, le=0.2, description="[OURS] share of each out-of-domain family in the supervised stage")
@@ -58,7 +58,7 @@ class Policy(Strict):
     initializer_range: float = Field(0.06, gt=0, description="[OURS] std of the initial weights")
     vocabulary: int = Field(320, description="size of the byte-level BPE vocabulary")
     max_positions: int = Field(512, gt=0, description="tokens of prompt and response together")
-    steps: int = Field(1100, description="optimiser updates")
+    steps: int = Field(800, description="optimiser updates")
     batch_size: int = Field(64, gt=0, description="worked solutions of an update")
     learning_rate: float = Field(3.0e-3, gt=0, description="peak of the schedule: linear warm-up, then cosine to 0")
     warmup_steps: int = Field(50, ge=0, description="[OURS] updates over which the learning rate rises")
