@@ -108,7 +108,7 @@ def test_remedy_for_a_number_as_text_is_that_number(number):
         ({"train": {"iterations": 0}}, ["train.iterations", "greater than 0"]),
         ({"train": {"iterations": 2.5}}, ["train.iterations", "integer"]),
         ({"train": {"learning_rate": float("inf")}}, ["train.learning_rate", "finite"]),
-        ({"train": {"minibatches": 3}}, ["minibatches", "3", "problems_per_iteration = 16"]),
+        ({"train": {"minibatches": 3}}, ["minibatches", "3", "problems_per_iteration = 64"]),
         ({"comparison": {"problems": 10**6}}, ["comparison.problems", "world.train"]),
         ({"sampling": {"max_tokens": 4096}}, ["sampling.max_tokens", "policy.max_positions"]),
     ],
