@@ -172,3 +172,39 @@ def test_a_tree_of_the_wrong_size_is_refused(world, tmp_path):
     trainer.grow = lambda uids, iteration: [ReasoningTree(uid, Segmenter.from_tokenizer(tokenizer), 16) for uid in uids]
     with pytest.raises(ValueError, match="0 trajectories, the group size is 4"):
         trainer.train()
+
+
+def test_t21_problems_with_the_same_text_are_groups_of_their_own(world, tmp_path):
+    """One all right, one all wrong: grouped by text the advantages would be +-1, by uid they are exactly 0."""
+    from functools import partial
+
+    from ibtpo.advantages import ADVANTAGES
+    from ibtpo.config.models import Advantage
+
+    trainer = make(world, tmp_path, partial(ADVANTAGES["grpo"], spec=Advantage(name="grpo")))
+    rng = np.random.default_rng(0)
+    trainer.grow = lambda uids, iteration: [
+        grown(uid, trainer.processing_class, rng, rewards=[float(number % 2)] * G) for number, uid in enumerate(uids)
+    ]
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions([{"uid": f"p{i}", "prompt": "1+1="} for i in range(PROBLEMS) for _ in range(G)])
+    assert (batch["advantages"] == 0).all()
+
+
+def test_t17_t18_log_probabilities_do_not_depend_on_padding_and_eos_is_trained_on(world, tmp_path):
+    trainer = make(world, tmp_path, position)
+    eos = trainer.processing_class.eos_token_id
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions([{"uid": f"p{i}", "prompt": ""} for i in range(PROBLEMS) for _ in range(G)])
+    assert (batch["completion_mask"][batch["completion_ids"] == eos].bool()).any()
+    ids, mask = batch["completion_ids"][:1], batch["completion_mask"][:1]
+    reference = None
+    for pads in (0, 1, 7):
+        prompt = torch.cat([torch.full((1, pads), trainer.processing_class.pad_token_id), torch.tensor([[11, 12, 13]])], dim=1)
+        attention = torch.cat([torch.zeros(1, pads), torch.ones(1, 3), mask], dim=1).long()
+        with torch.no_grad():
+            logps, _, _ = trainer._get_per_token_logps_and_entropies(
+                trainer.model, torch.cat([prompt, ids], dim=1), attention, ids.shape[1]
+            )
+        reference = logps if reference is None else reference
+        torch.testing.assert_close(logps * mask, reference * mask, rtol=0, atol=1e-5)
