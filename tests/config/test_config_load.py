@@ -111,6 +111,13 @@ def test_remedy_for_a_number_as_text_is_that_number(number):
         ({"train": {"minibatches": 3}}, ["minibatches", "3", "problems_per_iteration = 64"]),
         ({"comparison": {"problems": 10**6}}, ["comparison.problems", "world.train"]),
         ({"sampling": {"max_tokens": 4096}}, ["sampling.max_tokens", "policy.max_positions"]),
+        ({"seeds": [0, -1]}, ["seeds.1", "greater than or equal to 0"]),
+        ({"policy": {"heads": 3, "kv_heads": 2}}, ["policy", "kv_heads is 2", "heads = 3"]),
+        ({"policy": {"steps": 0}}, ["policy.steps", "greater than 0"]),
+        ({"world": {"benchmark": 0}}, ["world.benchmark", "greater than 0"]),
+        ({"world": {"supervised": -5}}, ["world.supervised", "greater than 0"]),
+        ({"world": {"out_of_domain": {"../x": {"family": "gcd"}, "gcd": {}, "leg-counting": {}}}}, ["world", "'../x'", "letters"]),
+        ({"world": {"in_domain": {"chain-sum-5": {}, "chain-sum-8": {}, "gcd": {}}}}, ["'gcd'", "in domain and out of domain"]),
     ],
 )
 def test_mistake_names_key_and_remedy(overrides, words):
@@ -131,11 +138,15 @@ def test_files_that_are_not_presets(tmp_path):
     with pytest.raises(ConfigError, match=r"no preset 'tinny'.*Known presets: .*tiny"):
         load("tinny")
     (tmp_path / "methods.yaml").write_text("methods: {}\n")
+    (tmp_path / "back.yaml").write_text("extends: there\n")
     for name, text, words in [
         ("list.yaml", "- 1\n", "must hold keys"),
         ("torn.yaml", "seeds: [0,\n", "not valid YAML"),
         ("loop.yaml", "extends: loop\n", "cannot extend itself"),
+        ("there.yaml", "extends: back\n", r"cannot extend itself \(there -> back -> there\)"),
         ("lost.yaml", "extends: gone\n", "no preset 'gone'"),
+        ("above.yaml", "extends: ../tiny\n", "the name of a preset in the same folder"),
+        ("two.yaml", "extends: [a, b]\n", "the name of a preset in the same folder"),
     ]:
         (tmp_path / name).write_text(text)
         with pytest.raises(ConfigError, match=words):

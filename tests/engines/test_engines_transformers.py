@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 
+from ibtpo import IbtpoError
 from ibtpo.config.models import Engine, Sampling
 from ibtpo.engines import EngineError, Request, make_engine
 from ibtpo.engines.transformers import SeededSampler, TransformersEngine
@@ -135,6 +136,7 @@ def test_figures(engine, finish):
 
 
 def test_make_engine_refuses(policy_dir, sampling, tmp_path):
+    assert issubclass(EngineError, IbtpoError), "the command line tells it in one line"
     with pytest.raises(EngineError, match="known: vllm, transformers"):
         make_engine("sglang", policy_dir, sampling, Engine())
     with pytest.raises(EngineError, match="holds no model"):

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
+from ibtpo import IbtpoError
 from ibtpo.config.models import Policy, World
 from ibtpo.policy import train
 from ibtpo.policy.examples import IGNORED, Example, batch_indices, collate
@@ -90,6 +91,18 @@ def test_a_killed_run_goes_on_and_ends_in_the_same_weights(kill_at, data, traine
     train.main(SimpleNamespace(policy=POLICY), data, tmp_path)
     assert resumed == [step for step in (8, 16, 24) if step > kill_at]
     assert same(weights(tmp_path), weights(trained))
+
+
+def test_a_checkpoint_that_cannot_be_written_is_named_with_a_remedy(data, tmp_path):
+    (tmp_path / "checkpoints").write_text("in the way")
+    with pytest.raises(OSError, match=r"cannot write .*latest\.pt: a file is in the place of a folder"):
+        train.main(SimpleNamespace(policy=POLICY), data, tmp_path)
+
+
+def test_a_loss_that_is_not_finite_stops_at_once(data, tmp_path):
+    with pytest.raises(IbtpoError, match=r"loss nan in step \d+ of the base policy: lower policy.learning_rate = 1e\+30"):
+        train.main(SimpleNamespace(policy=POLICY.model_copy(update={"learning_rate": 1e30})), data, tmp_path)
+    assert not (tmp_path / "config.json").exists() and not (tmp_path / "done.json").exists()
 
 
 def test_the_seed_decides_the_weights(data, trained, tmp_path):

@@ -106,6 +106,19 @@ def test_a_killed_run_ends_where_an_undisturbed_one_does(finished, world, tmp_pa
         torch.testing.assert_close(load_file(out / "final" / "model.safetensors")[name], value, rtol=0, atol=0)
 
 
+def test_a_run_killed_while_it_wrote_the_final_model_trains_no_more(finished, world, tmp_path, monkeypatch):
+    out = tmp_path / "ibtpo-seed0-abc"
+    shutil.copytree(finished, out)
+    (out / "done.json").unlink()
+    (out / "final").rename(out / "final.tmp")
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "observe", None)  # fails if anything is sampled
+        train(world, out)
+    assert rows(out) == rows(finished) and (out / "done.json").read_text() == (finished / "done.json").read_text()
+    final, again = (load_file(folder / "final" / "model.safetensors") for folder in (finished, out))
+    assert final.keys() == again.keys() and all(torch.equal(final[name], again[name]) for name in final)
+
+
 @pytest.mark.parametrize("lost", ["optimizer.pt", "trainer_state.json", "rng_state.pth", "model.safetensors"])
 def test_a_checkpoint_that_lost_a_file_is_set_aside(finished, tmp_path, lost, capsys):
     folder = tmp_path / "checkpoints"
@@ -135,6 +148,19 @@ def test_lora_trains_adapters_and_saves_a_plain_model(world, tmp_path):
     assert base.keys() == final.keys(), "no adapter may be left in the file"
     moved = {name.split(".")[-2] for name in base if not torch.equal(base[name], final[name])}
     assert moved == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+
+
+def test_a_killed_lora_run_ends_where_an_undisturbed_one_does(world, tmp_path, monkeypatch):
+    config = changed(world.config, lora_rank=4, iterations=2)
+    whole = train(world, tmp_path / "whole", config=config)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        killed_in(patch, 1)
+        train(world, tmp_path / "killed", config=config)
+    assert last_complete(tmp_path / "killed" / "checkpoints").name == "checkpoint-2"
+    train(world, tmp_path / "killed", config=config)
+    assert rows(tmp_path / "killed") == rows(whole)
+    final, again = (load_file(tmp_path / name / "final" / "model.safetensors") for name in ("whole", "killed"))
+    assert final.keys() == again.keys() and all(torch.equal(final[name], again[name]) for name in final)
 
 
 def test_lora_weights_for_the_engine_equal_a_merge(world):

@@ -147,6 +147,10 @@ def test_micro_batches_do_not_change_the_update(world, tmp_path):
 
 def test_a_completion_without_tokens_is_masked(world, tmp_path):
     trainer = make(world, tmp_path, position, empty=True)
+    trainer.model.train()
+    batch = trainer._generate_and_score_completions([{"uid": f"p{i}", "prompt": ""} for i in range(PROBLEMS) for _ in range(G)])
+    trained = (batch["completion_mask"] * batch.get("tool_mask", 1)).sum(1).reshape(PROBLEMS, G)
+    assert (trained[:, 0] == 0).all() and (trained[:, 1:] >= 3).all()
     trainer.train()
     assert trainer.state.global_step == 2 * MINIBATCHES
     assert all(np.isfinite(row["loss"]) for row in trainer.state.log_history if "loss" in row)

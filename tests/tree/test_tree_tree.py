@@ -150,6 +150,7 @@ def test_an_unscorable_trajectory_is_left_out(reward):
         ((encode("aaaaa"), [-0.1] * 5, False, 0.0), "5 tokens but room for 4; request at most"),
         ((encode("aa"), [-0.1], False, 0.0), "2 tokens but 1 log-probs"),
         ((encode("a"), [math.nan], False, 0.0), "log-prob is NaN"),
+        ((encode("ab"), [-0.1, 900.0], False, 0.0), "log-prob is NaN or positive"),
         ((encode("a"), [-0.1], False, 1.5), r"reward 1.5 is outside \[0, 1\]"),
         ((encode("a"), [-0.1], False, -1), "outside"),
     ],

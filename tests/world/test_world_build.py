@@ -49,13 +49,23 @@ def test_a_benchmark_holds_its_own_task(built, task):
     assert built[task].uid.str.startswith(f"{task}-").all()
 
 
-def test_no_problem_occurs_twice_anywhere(built):
-    rows = pd.concat(built.values())
-    keys = [
+def keys(rows):
+    return [
         (row.family, FAMILIES[row.family].key({"answer": row.answer, "metadata": json.loads(row.metadata)})) for row in rows.itertuples()
     ]
-    assert len(set(keys)) == len(keys)
+
+
+def test_no_problem_occurs_twice_anywhere(built):
+    rows = pd.concat(built.values())
+    assert len(set(keys(rows))) == len(rows)
     assert rows.uid.is_unique
+
+
+def test_tasks_of_one_family_share_no_problem(tmp_path):
+    """Equal options: each stream alone would give the same problems as the other."""
+    options = {"family": "gcd", "min_value": 2, "max_value": 99}
+    rows = pd.concat(build(tmp_path, in_domain={"here": options}, out_of_domain={"there": options}).values())
+    assert len(set(keys(rows))) == len(rows) == 300 + 40 + 20 + 2 * 10
 
 
 def test_only_the_supervised_split_has_solutions(built):

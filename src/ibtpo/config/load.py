@@ -49,13 +49,18 @@ def _find(preset: str | Path) -> Path:
     return path
 
 
-def _layers(path: Path) -> dict[str, Any]:
-    """A preset, laid over the one that it extends."""
+def _layers(path: Path, above: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A preset, laid over the one that it extends; `above` are those that extend it."""
     content = _read(path)
     base = content.pop("extends", None)
-    if base == path.stem:
-        raise ConfigError(f"{path}: a preset cannot extend itself. Name another one or drop 'extends'.")
-    return _merge(_layers(_find(path.with_name(f"{base}.yaml"))), content) if base else content
+    if base is None:
+        return content
+    if not isinstance(base, str) or Path(base).name != base:
+        raise ConfigError(f"{path}: 'extends' is {base!r}. It should be the name of a preset in the same folder.")
+    chain = (*above, path.stem)
+    if base in chain:
+        raise ConfigError(f"{path}: a preset cannot extend itself ({' -> '.join([*chain, base])}). Name another one or drop 'extends'.")
+    return _merge(_layers(_find(path.with_name(f"{base}.yaml")), chain), content)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
+
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Strict(BaseModel):
@@ -22,10 +24,10 @@ class World(Strict):
     """The tiny world: sizes of the procedural data sets (numbers of problems)."""
 
     seed: int = Field(7, ge=0, description="of the problems")
-    supervised: int = Field(20_000, description="worked solutions for the base policy")
-    train: int = Field(4_000, description="problems for reinforcement learning")
-    validation: int = Field(64, description="held-out in-domain problems, measured during training")
-    benchmark: int = Field(64, description="problems per benchmark")
+    supervised: int = Field(20_000, gt=0, description="worked solutions for the base policy")
+    train: int = Field(4_000, gt=0, description="problems for reinforcement learning")
+    validation: int = Field(64, gt=0, description="held-out in-domain problems, measured during training")
+    benchmark: int = Field(64, gt=0, description="problems per benchmark")
     rare_share: float = Field(0.02, ge=0, le=0.2, description="[OURS] share of each out-of-domain family in the supervised stage")
     max_steps: int = Field(
         9, ge=2, description="steps of a worked solution, boxed answer included; problems with longer ones are not drawn"
@@ -56,9 +58,9 @@ class Policy(Strict):
     )
     intermediate_size: int = Field(256, gt=0, description="width inside the feed-forward blocks")
     initializer_range: float = Field(0.06, gt=0, description="[OURS] std of the initial weights")
-    vocabulary: int = Field(320, description="size of the byte-level BPE vocabulary")
+    vocabulary: int = Field(320, gt=0, description="size of the byte-level BPE vocabulary")
     max_positions: int = Field(512, gt=0, description="tokens of prompt and response together")
-    steps: int = Field(800, description="optimiser updates")
+    steps: int = Field(800, gt=0, description="optimiser updates")
     batch_size: int = Field(64, gt=0, description="worked solutions of an update")
     learning_rate: float = Field(3.0e-3, gt=0, description="peak of the schedule: linear warm-up, then cosine to 0")
     warmup_steps: int = Field(50, ge=0, description="[OURS] updates over which the learning rate rises")
@@ -66,6 +68,12 @@ class Policy(Strict):
     max_grad_norm: float = Field(1.0, gt=0, description="[OURS] gradients are scaled down to this norm")
     checkpoint_every: int = Field(200, gt=0, description="updates between checkpoints")
     seed: int = Field(0, ge=0, description="of the weights and of the order of the data")
+
+    @model_validator(mode="after")
+    def whole_groups(self) -> Policy:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"kv_heads is {self.kv_heads}, which must divide heads = {self.heads}")
+        return self
 
 
 class Sampling(Strict):
@@ -82,7 +90,7 @@ class Engine(Strict):
 
     device: Literal["cpu", "cuda"] = Field("cpu", description="where training runs; the engine runs on what its build supports")
     kind: Literal["vllm", "transformers"] = Field(
-        "vllm", description="vllm: request by request, with a prefix cache; transformers: lockstep only"
+        "vllm", description="vllm: request by request, with a prefix cache; transformers: a batch at a time"
     )
     mode: Literal["asynchronous", "lockstep"] = Field(
         "asynchronous", description="asynchronous: a tree goes on by itself; lockstep: an iteration waits for all trees"
@@ -210,7 +218,7 @@ class Resources(Strict):
 
 class Config(Strict):
     preset: str
-    seeds: tuple[int, ...] = Field(
+    seeds: tuple[NonNegativeInt, ...] = Field(
         min_length=1, description="one run of each method per seed; the first also seeds the comparison of samplers"
     )
     artifacts: Literal["cached", "fresh"] = Field(
@@ -250,8 +258,13 @@ class Config(Strict):
             if len(set(names)) < len(names):
                 raise ValueError(f"{where}: an entry occurs twice in {list(names)}. Each may occur once")
         for name in self.methods:
-            if name == "base" or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            if name == "base" or not FILE_NAME.fullmatch(name):
                 raise ValueError(f"methods: {name!r} cannot be a method's name. Use letters, digits, '.', '_' and '-', and not 'base'")
+        for name in benchmarks:
+            if not FILE_NAME.fullmatch(name):
+                raise ValueError(f"world: {name!r} cannot be a task's name. Use letters, digits, '.', '_' and '-'")
+            if name in self.world.in_domain and name in self.world.out_of_domain:
+                raise ValueError(f"world: task {name!r} is in domain and out of domain. Give one another name, and its family as an option")
         return self
 
     @model_validator(mode="after")

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from ibtpo import IbtpoError
+
 if TYPE_CHECKING:
     import torch
 
 
-class EngineError(RuntimeError):
+class EngineError(IbtpoError):
     """The engine cannot do what was asked; the message names the setting and the remedy."""
 
 

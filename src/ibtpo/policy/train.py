@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,8 @@ from ibtpo.world.tokenizer import train_tokenizer
 def main(config: models.Config, data_dir: str | Path, out_dir: str | Path) -> None:
     """Trains on `data_dir`/sft.parquet and writes model, tokenizer and generation config, at last done.json, into `out_dir`.
 
-    Deterministic for a seed on one machine with one number of threads, also across kills. Raises FileNotFoundError without the data.
+    Deterministic for a seed on one machine with one number of threads, also across kills. Raises FileNotFoundError without the
+    data, IbtpoError if the loss is not finite.
     """
     policy, out_dir = config.policy, Path(out_dir)
     frame = io.read_parquet(Path(data_dir) / "sft.parquet")
@@ -45,6 +47,8 @@ def main(config: models.Config, data_dir: str | Path, out_dir: str | Path) -> No
             output = model(input_ids=ids, labels=labels)
             output.loss.backward()
             loss = output.loss.item()
+            if not math.isfinite(loss):
+                raise IbtpoError(f"loss {loss} in step {step} of the base policy: lower policy.learning_rate = {policy.learning_rate:g}")
             torch.nn.utils.clip_grad_norm_(model.parameters(), policy.max_grad_norm)
             optimizer.step()
             optimizer.zero_grad()
@@ -99,11 +103,10 @@ def _batches(lengths: np.ndarray, policy: models.Policy, skip: int) -> Iterator[
 
 
 def _save(path: Path, step: int, loss: float, model: Qwen3ForCausalLM, optimizer: torch.optim.Optimizer) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
     state = {"step": step, "loss": loss, "model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state()}
-    torch.save(state, temporary)
-    os.replace(temporary, path)
+    buffer = BytesIO()
+    torch.save(state, buffer)
+    io.write_bytes(buffer.getvalue(), path)
 
 
 def _restore(path: Path, model: Qwen3ForCausalLM, optimizer: torch.optim.Optimizer) -> tuple[int, float]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 from ibtpo.tree.segment import Segmenter
 
+ROUNDING = 1e-3  # a log-probability may exceed 0 by this much
+
 
 @dataclass(eq=False, slots=True)
 class Node:
@@ -112,7 +114,7 @@ class ReasoningTree:
         ids, logprobs: the new tokens only, EOS included, and their raw log-probabilities. reward: in [0, 1]; None or NaN if unscorable,
         then it is left out of count and wins. An empty completion (an aborted request) becomes a terminal child without ids, whose
         trajectory is the prefix. Raises ValueError, and leaves the tree as it was, on a node that is a leaf or of another tree, on more
-        tokens than there is room for, on log-probs that are not one number a token, and on a reward outside [0, 1].
+        tokens than there is room for, on log-probs that are not one number <= 0 a token, and on a reward outside [0, 1].
         """
         ids, logprobs = tuple(int(token) for token in ids), tuple(float(value) for value in logprobs)
         reward = math.nan if reward is None else float(reward)
@@ -162,7 +164,7 @@ class ReasoningTree:
             raise ValueError(f"{where}: {len(ids)} tokens but room for {self.room(node)}; request at most tree.room(node) tokens")
         if len(ids) != len(logprobs):
             raise ValueError(f"{where}: {len(ids)} tokens but {len(logprobs)} log-probs; the engine must return one a token")
-        if any(math.isnan(value) for value in logprobs):
-            raise ValueError(f"{where}: a log-prob is NaN; check the policy's weights and the engine's log-prob mode")
+        if not all(value <= ROUNDING for value in logprobs):
+            raise ValueError(f"{where}: a log-prob is NaN or positive; check the policy's weights and the engine's log-prob mode")
         if not (math.isnan(reward) or 0 <= reward <= 1):
             raise ValueError(f"{where}: reward {reward} is outside [0, 1]; use NaN for a trajectory that cannot be scored")

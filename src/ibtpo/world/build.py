@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import islice
@@ -26,7 +27,8 @@ def main(config: Config, out_dir: str | Path) -> None:
     """
     world, out_dir = config.world, Path(out_dir)
     tasks = {**world.in_domain, **world.out_of_domain}
-    streams = {task: stream(task, options, world.seed, world.max_steps) for task, options in tasks.items()}
+    seen: dict[str, set] = defaultdict(set)
+    streams = {task: stream(task, options, world.seed, world.max_steps, seen) for task, options in tasks.items()}
 
     benchmarks = {task: _take(streams, {task: 1.0}, world.benchmark) for task in streams}
     even = {task: 1 / len(world.in_domain) for task in world.in_domain}
@@ -45,12 +47,16 @@ def main(config: Config, out_dir: str | Path) -> None:
     io.write_json({name: len(rows) for name, rows in {**benchmarks, **splits}.items()}, out_dir / "done.json")
 
 
-def stream(task: str, options: dict[str, Any], seed: int, max_steps: int) -> Iterator[Problem]:
-    """Problems of a task: a family with its options. The option `family` names it if the task has a name of its own."""
+def stream(task: str, options: dict[str, Any], seed: int, max_steps: int, seen: dict[str, set] | None = None) -> Iterator[Problem]:
+    """Problems of a task: a family with its options. The option `family` names it if the task has a name of its own.
+
+    seen: keys of the problems that are taken, by family; tasks that share it have no problem in common.
+    """
     family = options.get("family", task)
     if family not in FAMILIES:
         raise IbtpoError(f"world: no family {family!r}; known: {', '.join(FAMILIES)}")
-    return problems(FAMILIES[family], {key: value for key, value in options.items() if key != "family"}, seed, max_steps)
+    options = {key: value for key, value in options.items() if key != "family"}
+    return problems(FAMILIES[family], options, seed, max_steps, seen[family] if seen is not None else None)
 
 
 def _take(streams: dict, shares: dict[str, float], total: int) -> list[Problem]:

@@ -43,10 +43,11 @@ class Problem:
     steps: tuple[str, ...]
 
 
-def problems(family: Family, options: dict[str, Any], seed: int, max_steps: int) -> Iterator[Problem]:
+def problems(family: Family, options: dict[str, Any], seed: int, max_steps: int, seen: set | None = None) -> Iterator[Problem]:
     """An endless stream of different problems (by the family's key), each with at most `max_steps` steps.
 
-    options: reasoning-gym's own of this data set (ranges of numbers and so on).
+    options: reasoning-gym's own of this data set (ranges of numbers and so on). seen: keys of the problems that are taken, to which these
+    are added; streams of one family that share it have no problem in common.
     Raises IbtpoError for options it does not take, and once the family has no new problem left.
     """
     start = int.from_bytes(hashlib.sha256(f"{seed}/{family.name}".encode()).digest()[:4])
@@ -54,7 +55,7 @@ def problems(family: Family, options: dict[str, Any], seed: int, max_steps: int)
         entries = reasoning_gym.create_dataset(family.dataset, seed=start, **options)
     except (TypeError, AssertionError) as error:
         raise IbtpoError(f"world: family {family.name!r} with options {options}: {error}; see reasoning-gym's {family.dataset}") from error
-    seen: set = set()
+    seen = set() if seen is None else seen
     last_new = 0
     for index in count():
         entry = entries[index]
