@@ -46,4 +46,6 @@ $(STAMP):
 	"$(PYTHON)" -m venv .venv
 	$(RUN) pip install --quiet --disable-pip-version-check --no-deps --requirement envs/cpu.lock
 	$(RUN) pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@.venv/bin/python -c 'import sys, torch; sys.exit(torch.version.cuda is not None)' || \
+		{ echo "make: pip took another build of torch than the CPU one. Point pip at CPU builds (PIP_EXTRA_INDEX_URL) and run again." >&2; exit 1; }
 	touch "$@"

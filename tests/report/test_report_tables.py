@@ -41,7 +41,7 @@ def test_table1_values(config, scores):
             assert float(cell["value"]) == pytest.approx(share * correct, abs=1e-4)
             assert float(cell["low"]) < float(cell["value"]) < float(cell["high"])
             assert (cell["n_problems"], cell["n_samples"], cell["n_seeds"]) == (problems, "4", seeds)
-        assert float(found[row, "pass@4 Avg"]["value"]) == pytest.approx(share, abs=1e-4)
+        assert float(found[row, "pass@4"]["value"]) == pytest.approx(share, abs=1e-4)
     gain = found["IB-TPO", "Avg - GRPO"]
     assert float(gain["value"]) == pytest.approx(share / 4, abs=1e-4)
     assert gain["note"] == "higher"
@@ -53,8 +53,8 @@ def test_table1_values(config, scores):
 
 def test_table1_orders_rows_and_labels_what_is_reported(config, scores):
     table = table1(config, [scores])
-    measured, reported = table.grids
-    assert measured.rows == reported.rows == ("base policy", "GRPO", "IB-TPO")
+    measured, passes, reported = table.grids
+    assert measured.rows == passes.rows == reported.rows == ("base policy", "GRPO", "IB-TPO")
     assert "Reported" in reported.label
     assert "Qwen3-8B-Base" in reported.label
     assert {key: cell.reported for key, cell in reported.cells.items() if key[1] == "Avg of 7"} == {
@@ -221,7 +221,7 @@ def test_names_are_escaped_and_equal_ones_kept_apart(config, scores):
     table = table1(config.model_copy(update={"methods": content}), [scores])
     text = markdown(table)
     rows = markdown_rows(text)
-    assert {len(row) for row in rows} == {6, 9}  # columns of the two grids, and no bar too many
+    assert {len(row) for row in rows} == {5, 1 + len(config.evaluate.pass_at), 9}  # columns of the three grids, and no bar too many
     assert "<script" not in text
     assert r"a\|b\_c &amp; &lt;script&gt;alert(1)" in text
     assert r"\[l\](u) \*w\*" in text
@@ -230,7 +230,7 @@ def test_names_are_escaped_and_equal_ones_kept_apart(config, scores):
         r"a\textbar{}b\_c \& \textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{} \$x\textasciicircum{}2\$ 100\%" in tex
     )
     body = [line for line in tex.splitlines() if line.endswith(r"\\")]
-    assert {len(re.split(r"(?<!\\)&", line)) for line in body} == {6, 9}
+    assert {len(re.split(r"(?<!\\)&", line)) for line in body} == {5, 1 + len(config.evaluate.pass_at), 9}
     assert f"{' '.join(NASTY.split())} (grpo)" in {" ".join(row["row"].split()) for row in csv.DictReader(io.StringIO(tidy_csv(table)))}
 
 
@@ -267,6 +267,6 @@ def test_main_table_writes_every_format_and_the_caption(config, scores, tmp_path
     main_table("table1", config, inputs, tmp_path / "out" / "table1")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table1.caption.txt", "table1.csv", "table1.md", "table1.tex"]
     tidy = pd.read_csv(tmp_path / "out" / "table1.csv")
-    assert len(tidy) == 3 * 4 + 2 + 16
+    assert len(tidy) == 3 * 3 + 2 + 3 * len(config.evaluate.pass_at) + 16
     caption = (tmp_path / "out" / "table1.caption.txt").read_text().strip()
     assert caption.split(".")[0] in (tmp_path / "out" / "table1.md").read_text()

@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.trainer_utils import rotate_checkpoints
 
 from ibtpo import IbtpoError
 from ibtpo.config.models import Config
@@ -127,7 +128,9 @@ def test_a_checkpoint_that_lost_a_file_is_set_aside(finished, tmp_path, lost, ca
     assert defect(newest) is None and last_complete(folder) == newest
     (newest / lost).unlink()
     assert last_complete(folder) == older
-    assert (folder / "checkpoint-6.broken").is_dir() and "not usable" in capsys.readouterr().out
+    assert (folder / "broken-checkpoint-6").is_dir() and "not usable" in capsys.readouterr().out
+    rotate_checkpoints(output_dir=str(folder), save_total_limit=1)
+    assert {path.name for path in folder.glob("*checkpoint*")} == {"checkpoint-4", "broken-checkpoint-6"}
 
 
 @pytest.mark.parametrize("name", ["optimizer.pt", "model.safetensors", "trainer_state.json"])

@@ -200,7 +200,7 @@ def test_t17_t18_log_probabilities_do_not_depend_on_padding_and_eos_is_trained_o
     eos = trainer.processing_class.eos_token_id
     trainer.model.train()
     batch = trainer._generate_and_score_completions([{"uid": f"p{i}", "prompt": ""} for i in range(PROBLEMS) for _ in range(G)])
-    assert (batch["completion_mask"][batch["completion_ids"] == eos].bool()).any()
+    assert (batch["completion_mask"][batch["completion_ids"] == eos].bool()).all()
     ids, mask = batch["completion_ids"][:1], batch["completion_mask"][:1]
     reference = None
     for pads in (0, 1, 7):

@@ -16,15 +16,15 @@ STATE = ("optimizer.pt", "scheduler.pt", "rng_state.pth")
 
 
 def last_complete(folder: Path) -> Path | None:
-    """Newest whole checkpoint-N of `folder`, or None. Broken newer ones are renamed to checkpoint-N.broken and reported."""
+    """Newest whole checkpoint-N of `folder`, or None. Broken newer ones are renamed to broken-checkpoint-N and reported."""
     found = sorted(folder.glob("checkpoint-*[0-9]"), key=lambda path: int(path.name.split("-")[1]), reverse=True)
     for path in found:
         fault = defect(path)
         if fault is None:
             return path
-        aside = path.with_name(f"{path.name}.broken")
+        aside = path.with_name(f"broken-{path.name}")  # a name that the rotation of old checkpoints does not count
         while aside.exists():
-            aside = aside.with_name(f"{aside.name}.broken")
+            aside = aside.with_name(f"broken-{aside.name}")
         path.rename(aside)
         print(f"checkpoint {path} is not usable ({fault}); moved to {aside.name}, going on from the one before it")
     return None
