@@ -107,7 +107,7 @@ class TestProbe:
 
     PROBLEM = Problem("p", "chain-sum", "1+1=", json.dumps({"answer": "2", "expression": "1 + 1"}))
 
-    def probe(self, world, answer, **options):
+    def probe(self, world, answer, surety=lambda text: 0.5, **options):
         tokenizer = AutoTokenizer.from_pretrained(world.policy)
         prompter = Prompter(tokenizer, 40)
         prompt = prompter.encode(self.PROBLEM)
@@ -115,8 +115,9 @@ class TestProbe:
 
         def reply(request):
             asked.append(tokenizer.decode(request.prompt_ids[len(prompt) :]))
-            ids = [*tokenizer.encode(answer(asked[-1], request.seed), add_special_tokens=False), tokenizer.eos_token_id]
-            return ids, [float(np.log(0.5))] * len(ids), True
+            text = answer(asked[-1], request.seed)
+            ids = [*tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
+            return ids, [float(np.log(surety(text)))] * len(ids), True
 
         return ib_score.probe([self.PROBLEM], prompter, ScriptedEngine(reply), "asynchronous", 0, beta=5.0, **options), asked
 
@@ -132,6 +133,23 @@ class TestProbe:
         assert found.ib_score == pytest.approx(0.5) and found.covariance == pytest.approx(0)
         assert found.root_ib_score == pytest.approx(0.5)
         assert asked.count("1.\n\n") == 3 and asked.count("1.\n\n2.\n\n") == 3 and asked.count("") == 2 + 3
+
+    def test_mixed_rewards_and_confidences(self, world):
+        """Right answers (share p of the draws) at 0.9, wrong ones at 0.5: Cov(eta1, eta2) = 0.9 - mean pi, J = 1 - mean pi + 5 Cov."""
+        answers = []
+
+        def reply(prefix, seed):
+            if not prefix:
+                return "1.\n\n\\boxed{2}"
+            answers.append(seed % 2)
+            return "\\boxed{2}" if seed % 2 else "\\boxed{3}"
+
+        found, _ = self.probe(world, reply, lambda text: 0.9 if text == "\\boxed{2}" else 0.5, seeds=1, draws=8)
+        p = np.mean(answers)
+        assert len(answers) == 8 and 0 < p < 1
+        confidence = 0.9 * p + 0.5 * (1 - p)
+        assert found.nodes == 1 and found.covariance == pytest.approx(0.9 - confidence)
+        assert found.ib_score == pytest.approx(1 - confidence + 5 * (0.9 - confidence))
 
     def test_dead_nodes_are_counted(self, world):
         found, _ = self.probe(world, lambda prefix, seed: "" if prefix else "1.\n\n\\boxed{3}", seeds=1, draws=2)
