@@ -75,13 +75,22 @@ def test_samples_then_scores(config, world, tmp_path):
 def test_scoring_again_uses_the_cached_texts(config, world, tmp_path):
     """A right answer put into the cache is scored right: scores come from the texts, not from the run that made them."""
     problem = read_parquet(world.data / "benchmarks" / "chain-sum-5.parquet").iloc[0]
-    row = {"benchmark": "chain-sum-5", "uid": problem.uid, "family": problem.family, "sample": 0, "finished": True, "tokens": 3}
+    row = {
+        "benchmark": "chain-sum-5",
+        "uid": problem.uid,
+        "family": problem.family,
+        "sample": 0,
+        "finished": True,
+        "status": "ok",
+        "tokens": 3,
+    }
     texts = [f"\\boxed{{{problem.answer}}}", "\\boxed{", ""]
-    write_parquet(pd.DataFrame([row | {"text": text} for text in texts]), tmp_path / "samples.parquet")
+    samples = [row | {"text": text} for text in texts] + [row | {"text": texts[0], "status": "oov"}]
+    write_parquet(pd.DataFrame(samples), tmp_path / "samples.parquet")
     score.main(config, str(tmp_path / "samples.parquet"), str(world.data), "base", -1, str(tmp_path / "scores.parquet"))
     result = read_parquet(tmp_path / "scores.parquet")
-    assert list(result["reward"]) == [1.0, 0.0, 0.0]
-    assert list(result["status"]) == ["ok", "parse_failed", "parse_failed"]
+    assert list(result["reward"]) == [1.0, 0.0, 0.0, 0.0]
+    assert list(result["status"]) == ["ok", "parse_failed", "parse_failed", "oov"]
 
 
 def test_samples_of_other_data_are_refused(config, world, tmp_path):

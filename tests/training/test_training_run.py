@@ -17,6 +17,7 @@ from ibtpo.io import read_jsonl, read_parquet, write_json
 from ibtpo.training import metrics
 from ibtpo.training.checkpoints import defect, last_complete
 from ibtpo.training.run import Session, main
+from ibtpo.training.trainer import TreeTrainer
 from ibtpo.training.weights import policy_state_dict
 
 METRICS = {
@@ -213,6 +214,21 @@ def test_a_missing_gpu_is_told_before_anything_starts(world, tmp_path):
     with pytest.raises(IbtpoError, match="no GPU is visible"):
         train(world, tmp_path / "run", config=Config.model_validate(raw))
     assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_method_and_a_missing_policy_are_named(world, tmp_path):
+    with pytest.raises(IbtpoError, match="no method 'nosuch'; known: grpo, ibtpo"):
+        train(world, tmp_path / "run", method="nosuch")
+    with pytest.raises(IbtpoError, match="holds no model"):
+        train(world, tmp_path / "run", policy=tmp_path / "nowhere")
+
+
+def test_a_metric_that_is_not_finite_stops_before_the_checkpoint(world, tmp_path, monkeypatch):
+    log = TreeTrainer.log
+    monkeypatch.setattr(TreeTrainer, "log", lambda self, logs, *rest: log(self, logs | {"grad_norm": float("nan")}, *rest))
+    with pytest.raises(FloatingPointError, match="grad_norm of iteration 1 not finite"):
+        train(world, tmp_path / "run")
+    assert not list((tmp_path / "run" / "checkpoints").glob("checkpoint-*"))
 
 
 def test_sizes_that_do_not_divide_are_named(world, tmp_path):

@@ -19,8 +19,8 @@ from ibtpo.tree import ReasoningTree
 def main(config: Config, model_dir: str, data_dir: str, out: str) -> None:
     """Writes `samplers`: strategy, group_size, seed, uid, trajectory, reward, new_tokens, depth. Resumes after a kill."""
     problems = load_problems(Path(data_dir) / "train.parquet", config.comparison.problems)
-    prompter = Prompter(AutoTokenizer.from_pretrained(model_dir), config.sampling.max_tokens)
     engine = make_engine(config.engine.kind, model_dir, config.sampling, config.engine)
+    prompter = Prompter(AutoTokenizer.from_pretrained(model_dir), config.sampling.max_tokens)
     units = [(strategy, problem) for strategy in config.comparison.strategies for problem in problems]
     total = sum(config.samplers[strategy].group_size for strategy, _ in units)
     seed = config.seeds[0]

@@ -18,15 +18,15 @@ CHUNK = 32  # problems between two writes
 
 
 def main(config: Config, model_dir: str, name: str, data_dir: str, out: str) -> None:
-    """Writes `samples-<policy>`: benchmark, uid, family, sample, text, ids, finished, tokens. Resumes after a kill."""
+    """Writes `samples-<policy>`: benchmark, uid, family, sample, text, ids, finished, status, tokens. Resumes after a kill."""
     problems = [
         (benchmark, problem)
         for benchmark in config.evaluate.benchmarks
         for problem in load_problems(Path(data_dir) / "benchmarks" / f"{benchmark}.parquet")
     ]
+    engine = make_engine(config.engine.kind, model_dir, config.sampling, config.engine)
     prompter = Prompter(AutoTokenizer.from_pretrained(model_dir), config.sampling.max_tokens)
     sampler = independent(config.evaluate.samples)
-    engine = make_engine(config.engine.kind, model_dir, config.sampling, config.engine)
     seed = stable_seed("evaluate", name)
 
     def sample(part: list[tuple[str, Problem]]) -> list[list[dict]]:
@@ -59,6 +59,7 @@ def rows(benchmark: str, problem: Problem, tree: ReasoningTree, prompter: Prompt
             "text": prompter.decode(trajectory.ids),
             "ids": list(trajectory.ids),
             "finished": trajectory.finished,
+            "status": trajectory.status,
             "tokens": len(trajectory.ids),
         }
         for number, trajectory in enumerate(tree.trajectories)

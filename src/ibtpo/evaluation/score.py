@@ -9,7 +9,7 @@ import pandas as pd
 from ibtpo import IbtpoError
 from ibtpo.config.models import Config
 from ibtpo.io import read_parquet, write_parquet
-from ibtpo.verifiers import verify
+from ibtpo.verifiers import Verdict, verify
 
 COLUMNS = ["benchmark", "uid", "sample", "reward", "status", "tokens", "method", "seed"]
 
@@ -25,7 +25,10 @@ def main(config: Config, samples: str, data_dir: str, method: str, seed: int, ou
     unknown = set(zip(frame["benchmark"], frame["uid"], strict=True)) - set(metadata)
     if unknown:
         raise IbtpoError(f"{samples}: {len(unknown)} problem(s) are not in {data_dir}, e.g. {min(unknown)}; sample again")
-    verdicts = [verify(row.family, metadata[row.benchmark, row.uid], row.text) for row in frame.itertuples()]
+    verdicts = [
+        Verdict(0.0, "oov") if row.status == "oov" else verify(row.family, metadata[row.benchmark, row.uid], row.text)
+        for row in frame.itertuples()
+    ]
     scores = frame.assign(
         reward=[verdict.reward for verdict in verdicts], status=[verdict.status for verdict in verdicts], method=method, seed=seed
     )

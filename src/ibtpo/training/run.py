@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from functools import partial
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback, set_seed
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback, set_seed
 from trl import GRPOConfig
 
 from ibtpo import IbtpoError
@@ -37,6 +38,8 @@ def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str,
     Writes run.json, metrics.jsonl, checkpoints/, final/ and at last done.json into `out_dir`.
     Raises IbtpoError for sizes that do not divide; FileNotFoundError if data or policy are missing.
     """
+    if method not in config.methods:
+        raise IbtpoError(f"there is no method {method!r}; known: {', '.join(config.methods)}")
     out = Path(out_dir)
     if (out / "done.json").exists():
         print(f"{out} is finished; nothing to do")
@@ -70,11 +73,11 @@ class Session(TrainerCallback):
         self.method: Method = config.methods[method]
         self.sampler = sampler_of(config, method)
         set_seed(seed)
+        self.engine = make_engine(config.engine.kind, str(policy_dir), config.sampling, config.engine)
         self.tokenizer = AutoTokenizer.from_pretrained(policy_dir)
         self.prompter = Prompter(self.tokenizer, config.sampling.max_tokens)
         self.problems = {problem.uid: problem for problem in load_problems(data_dir / "train.parquet")}
         self.validation = load_problems(data_dir / "validation.parquet")
-        self.engine = make_engine(config.engine.kind, str(policy_dir), config.sampling, config.engine)
         self.synced = -1
         self.pending: dict[str, float] = {}
         estimator = ADVANTAGES[self.method.advantage.name]
@@ -90,6 +93,7 @@ class Session(TrainerCallback):
             observe=self.observe,
             prompt_ids=lambda uid: self.prompter.encode(self.problems[uid]),
         )
+        self.trainer.remove_callback(PrinterCallback)  # our bar tells what matters, metrics.jsonl holds the rest
 
     def dataset(self) -> Dataset:
         """The problems in the order in which they are used: whole batches of a fresh permutation per epoch, fixed by the seed."""
@@ -149,6 +153,10 @@ class Session(TrainerCallback):
         if not logs or "loss" not in logs:
             return
         kept = {"loss": "loss", "entropy": "entropy", "kl": "kl", "clip_ratio/region_mean": "clip_fraction", "grad_norm": "grad_norm"}
+        broken = [name for name in kept if not math.isfinite(logs.get(name, 0.0))]
+        if broken:  # before the checkpoint is written, so the last one is sound
+            where = f"{', '.join(broken)} of iteration {self.trainer.iteration} not finite"
+            raise FloatingPointError(f"{where}; the last checkpoint is sound, go on from it with a lower train.learning_rate")
         row = self.pending | {f"train/{ours}": logs[theirs] for theirs, ours in kept.items() if theirs in logs}
         append_jsonl(json_ready({"step": self.trainer.iteration, **row}), self.out / "metrics.jsonl")
         self.bar.update()
