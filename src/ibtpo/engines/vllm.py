@@ -27,6 +27,7 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "CRITICAL",  # errors arrive as exceptions; in the log they come with a dump of the whole batch
     "OMP_NUM_THREADS": "1",
+    "TORCHDYNAMO_DISABLE": "1",  # vLLM compiles small functions even when eager; that needs a C++ compiler and a path without spaces
 }
 CPU_BLOCK = 32  # the CPU attention kernel serves multiples of this many tokens
 
