@@ -1,6 +1,7 @@
 """vLLM against a plain forward pass of the same weights. One engine for the module: its start takes most of the time."""
 
 import importlib.util
+import os
 import random
 import shutil
 
@@ -43,9 +44,11 @@ def start(policy_dir, sampling):
 @pytest.fixture(scope="module")
 def engine(start):
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state(), torch.set_num_threads
+    preload = os.environ.get("LD_PRELOAD")
     made = start()
     after = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state(), torch.set_num_threads
     made.start_kept_globals = before[:2] == after[:2] and torch.equal(before[2], after[2]) and before[3] is after[3]
+    assert os.environ.get("LD_PRELOAD") == preload
     yield made
     made.close()
 

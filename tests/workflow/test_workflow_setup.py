@@ -1,5 +1,6 @@
 """The Makefile's set-up: it happens once, starts again cleanly, and says what is missing. (`make test` itself shows that it works.)"""
 
+import os
 import shutil
 import subprocess
 from hashlib import sha256
@@ -20,7 +21,8 @@ def folder(tmp_path):
 
 
 def make(folder, *arguments):
-    done = subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # these tests run under make themselves
+    done = subprocess.run(["make", *arguments], cwd=folder, env=outside, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 

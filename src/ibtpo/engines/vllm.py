@@ -226,7 +226,11 @@ def _weight_names(model_dir: Path) -> set[str]:
 
 @contextmanager
 def _globals_kept() -> Iterator[None]:
-    """Undoes what vLLM does to the process at start-up: it seeds all global generators and disables torch.set_num_threads."""
+    """Undoes what vLLM does to the process at start-up.
+
+    It seeds all global generators, disables torch.set_num_threads, and has every later child process preload its OpenMP.
+    """
+    preload = os.environ.get("LD_PRELOAD")
     states, set_num_threads = (random.getstate(), np.random.get_state(), torch.get_rng_state()), torch.set_num_threads
     try:
         yield
@@ -235,3 +239,6 @@ def _globals_kept() -> Iterator[None]:
         np.random.set_state(states[1])
         torch.set_rng_state(states[2])
         torch.set_num_threads = set_num_threads
+        os.environ.pop("LD_PRELOAD", None)
+        if preload is not None:
+            os.environ["LD_PRELOAD"] = preload
