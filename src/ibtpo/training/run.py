@@ -153,7 +153,7 @@ class Session(TrainerCallback):
         if not logs or "loss" not in logs:
             return
         kept = {"loss": "loss", "entropy": "entropy", "kl": "kl", "clip_ratio/region_mean": "clip_fraction", "grad_norm": "grad_norm"}
-        broken = [name for name in kept if not math.isfinite(logs.get(name, 0.0))]
+        broken = [name for name in kept if (value := logs.get(name, 0.0)) is None or not math.isfinite(value)]  # None: TRL's NaN
         if broken:  # before the checkpoint is written, so the last one is sound
             where = f"{', '.join(broken)} of iteration {self.trainer.iteration} not finite"
             raise FloatingPointError(f"{where}; the last checkpoint is sound, go on from it with a lower train.learning_rate")
