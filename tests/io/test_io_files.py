@@ -1,5 +1,6 @@
 """Files are written whole or not at all, torn lines are cut, and an error names the file and the remedy."""
 
+import contextlib
 import errno
 import json
 import os
@@ -38,13 +39,15 @@ def read_only_folder():
     shutil.rmtree(folder)
 
 
-@pytest.fixture
+@contextlib.contextmanager
 def small_files():
-    """No file may grow beyond 4096 bytes: a write is cut short, as on a full disk."""
+    """No file may grow beyond 4096 bytes: a write is cut short, as on a full disk. Never while pytest writes its own report."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_torn_last_line_is_cut_and_redone(tmp_path):
@@ -149,14 +152,14 @@ def test_a_full_disk_keeps_the_old_file_and_says_so(tmp_path, monkeypatch, code)
     assert path.with_suffix(".jsonl").read_text() == ""
 
 
-def test_a_write_cut_short_leaves_whole_lines_and_the_old_file(tmp_path, small_files):
+def test_a_write_cut_short_leaves_whole_lines_and_the_old_file(tmp_path):
     log, file = tmp_path / "rows.jsonl", tmp_path / "run.json"
     io.append_jsonl({"text": "a" * 3000}, log)
-    with pytest.raises(OSError, match=rf"cannot write {log}"):
+    with small_files(), pytest.raises(OSError, match=rf"cannot write {log}"):
         io.append_jsonl({"text": "b" * 3000}, log)
     assert io.read_jsonl(log) == [{"text": "a" * 3000}]
     io.write_text("old", file)
-    with pytest.raises(OSError, match=rf"cannot write {file}"):
+    with small_files(), pytest.raises(OSError, match=rf"cannot write {file}"):
         io.write_text("n" * 5000, file)
     assert file.read_text() == "old"
     assert sorted(tmp_path.iterdir()) == [log, file]
