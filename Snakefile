@@ -10,7 +10,6 @@ from snakemake.utils import min_version
 
 min_version("9.0")
 
-
 report: "workflow/report/workflow.rst"
 
 
@@ -22,11 +21,13 @@ include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
+include: "workflow/rules/corpora.smk"
 
 
 localrules:
     all,
     data,
+    fetch_one,
     policy,
     publish,
     readme,

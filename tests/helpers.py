@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from hypothesis import strategies as st
 
+from ibtpo import samplers
 from ibtpo.samplers import Branch
-from ibtpo.tree import Node, ReasoningTree, Segmenter
+from ibtpo.tree import LITERAL, Node, ReasoningTree, Scoring, Segmenter
 
 EOS = 0
 # Newlines apart and merged, and a three-byte character (U+222F) cut in every way; then the letters, one id each.
@@ -22,8 +23,13 @@ def letter(character: str) -> int:
     return VOCABULARY.index(character.encode())
 
 
-def make_tree(max_tokens: int = 64, uid: str = "q") -> ReasoningTree:
-    return ReasoningTree(uid, Segmenter(VOCABULARY, EOS), max_tokens)
+def make_tree(max_tokens: int = 64, uid: str = "q", scoring: Scoring = LITERAL) -> ReasoningTree:
+    return ReasoningTree(uid, Segmenter(VOCABULARY, EOS), max_tokens, scoring)
+
+
+def plant(spec, max_tokens: int = 64, uid: str = "q", seed: int = 0) -> ReasoningTree:
+    """The empty tree of a sampler."""
+    return samplers.make_tree(uid, spec, Segmenter(VOCABULARY, EOS), max_tokens, seed)
 
 
 def encode(text: str) -> tuple[int, ...]:
@@ -65,6 +71,19 @@ def grow(tree: ReasoningTree, sampler: Iterator[list[Branch]], source: Source) -
     return rounds
 
 
+def scripted(script: Sequence[tuple[str, float | Sequence[float]]], reward: float = 0.0) -> Source:
+    """The continuations of a script, in order: (text, a probability for all tokens or one for each), cut at the room."""
+    answers = iter(script)
+
+    def source(node: Node, room: int) -> Continuation:
+        text, probabilities = next(answers)
+        ids = encode(text)[:room]
+        each = [probabilities] * len(ids) if isinstance(probabilities, float) else list(probabilities)[: len(ids)]
+        return ids, [math.log(p) for p in each], EOS in ids, reward
+
+    return source
+
+
 def random_source(rng, tokens: Sequence[int] = range(1, len(VOCABULARY)), end: float = 0.1, rewards=(0.0, 1.0)) -> Source:
     """Uniform tokens; after each, EOS with probability `end`; truncated at the room."""
 
@@ -91,10 +110,14 @@ def continuations(draw, room: int, rewards: Sequence[float] = REWARDS) -> Contin
 
 
 @st.composite
-def trees(draw, rewards: Sequence[float] = REWARDS, independent: bool = False) -> ReasoningTree:
-    """Random trees of 1-12 trajectories, branched at random non-leaf nodes (or all from the root)."""
-    tree = make_tree(max_tokens=draw(st.integers(1, 16)))
+def trees(draw, rewards: Sequence[float] = REWARDS, independent: bool = False, splits: bool = False, scoring: Scoring = LITERAL):
+    """Random trees of 1-12 trajectories, branched at random non-leaf nodes (or all from the root), with random splits if asked for."""
+    tree = make_tree(max_tokens=draw(st.integers(1, 16)), scoring=scoring)
     for _ in range(draw(st.integers(1, 12))):
         node = tree.root if independent else draw(st.sampled_from(tree.candidates(min_room=1)))
         tree.add(node, *draw(continuations(tree.room(node), rewards)))
+        if splits and draw(st.booleans()):
+            split = draw(st.sampled_from([node for node in tree.nodes if node.ids] or [None]))
+            if split is not None:
+                tree.split(split, draw(st.integers(0, len(split.ids) - 1)))
     return tree

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from inspect import signature
+from inspect import Parameter, signature
 
 from ibtpo import IbtpoError
 from ibtpo.config import Config, Paths, load
@@ -67,9 +67,9 @@ def sample(config: Config, policy: str, name: str, data: str, out: str) -> None:
     main(config, policy, name, data, out)
 
 
-def score(config: Config, samples: str, data: str, method: str, seed: int, out: str) -> None:
-    """score samples"""
-    from ibtpo.evaluation.score import main
+def verdicts(config: Config, samples: str, data: str, method: str, seed: int, out: str) -> None:
+    """score the samples of a policy"""
+    from ibtpo.evaluation.verdicts import main
 
     main(config, samples, data, method, seed, out)
 
@@ -81,11 +81,18 @@ def metrics(config: Config, run: str, method: str, seed: int, out: str) -> None:
     tidy(run, method, seed, out)
 
 
-def compare(config: Config, policy: str, data: str, out: str) -> None:
-    """compare samplers on one policy"""
+def compare(config: Config, strategy: str, policy: str, data: str, out: str) -> None:
+    """grow the trees of one sampler on one policy"""
     from ibtpo.evaluation.compare import main
 
-    main(config, policy, data, out)
+    main(config, strategy, policy, data, out)
+
+
+def offline(config: Config, policy: str, name: str, data: str, out: str, problems: str = "") -> None:
+    """measure the IB-Score of a policy at its step nodes, on problems of the data or of a Parquet file"""
+    from ibtpo.evaluation.offline import main
+
+    main(config, policy, name, data, out, problems)
 
 
 def table(config: Config, name: str, inputs: list[str], out: str) -> None:
@@ -117,14 +124,51 @@ def publish(config: Config) -> None:
         print(path)
 
 
-COMMANDS = {
-    function.__name__: function
-    for function in (config, describe, data, policy, train, sample, score, metrics, compare, table, figure, readme, publish)
-}
+def score(config: Config, file: str, out: str) -> None:
+    """score the rows {gold, pred, kind} of a JSONL file"""
+    from ibtpo.verifiers.cli import main
+
+    main(file, out)
+
+
+def fetch(config: Config, name: str, settings: str = "config/datasets.yaml") -> None:
+    """fetch a real data set from its publisher (docs/data.md); the only command with a network"""
+    from ibtpo.corpora.fetch import fetch
+
+    print(fetch(settings, name))
+
+
+def benchmark(config: Config, name: str, out: str, settings: str = "config/datasets.yaml") -> None:
+    """check a real benchmark and write it in the schema of problem sets"""
+    from ibtpo.corpora.build import build_benchmark
+
+    build_benchmark(settings, name, out)
+
+
+def corpus(config: Config, name: str, benchmarks: list[str], out: str, settings: str = "config/datasets.yaml") -> None:
+    """clean real training data, free it of copies of the benchmarks, and write it with its report"""
+    from ibtpo.corpora.build import build_corpus
+
+    build_corpus(settings, name, benchmarks, out)
+
+
+def preflight(config: Config, card: str, model: str) -> None:
+    """compare a model folder with its card in config/models"""
+    from ibtpo.policy.preflight import main
+
+    print(json.dumps(main(card, model), indent=2, ensure_ascii=False))
+
+
+PIPELINE = (config, describe, data, policy, train, sample, verdicts, metrics, compare, offline, table, figure, readme, publish)
+REAL_DATA = (score, fetch, benchmark, corpus, preflight)
+COMMANDS = {function.__name__: function for function in (*PIPELINE, *REAL_DATA)}
 
 
 def _parser() -> argparse.ArgumentParser:
-    """The arguments of a command are those of its function: all are required options, a list takes several values."""
+    """The arguments of a command are those of its function: options, required unless they have a default; a list takes several values.
+
+    `file` alone is given by its place.
+    """
     parser = argparse.ArgumentParser(prog="python -m ibtpo", description=__doc__.split("\n")[0])
     parser.add_argument("--preset", default="tiny", help="name of a file in config/, or a path to a YAML file (default: tiny)")
     parser.add_argument("--set", type=json.loads, default={}, metavar="JSON", help="values that replace those of the preset")
@@ -133,7 +177,11 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         for option in list(signature(function, eval_str=True).parameters.values())[1:]:
             several = {"nargs": "+", "type": str} if option.annotation == list[str] else {"type": option.annotation}
-            command.add_argument(f"--{option.name}", required=True, **several)
+            if option.name == "file":
+                command.add_argument("file")
+                continue
+            required = option.default is Parameter.empty
+            command.add_argument(f"--{option.name}", required=required, default=option.default, **several)
     return parser
 
 

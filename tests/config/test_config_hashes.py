@@ -5,17 +5,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibtpo.config import Paths, load
+from ibtpo.config.methods import Advantage, Regulariser, Sampler
+from ibtpo.config.models import Engine, Offline, Policy, Sampling, Train, World
 from ibtpo.config.paths import SHOWN
-from ibtpo.config.slices import report, slice_hash
+from ibtpo.config.slices import REVISION, report, slice_hash
 
 RUN = "ibtpo-seed1"
-ARTIFACTS = {"data", "policy", "train", "samples", "samplers"}
+RUNS = {"train", "samples", "offline"}
+ARTIFACTS = {"data", "policy", "train", "samples", "offline", "trees"}
 
 
 def names(overrides=None):
     """The names of one artifact of each kind."""
     paths = Paths(load("tiny", overrides))
-    keys = {"train": paths.run(RUN), "samples": paths.key(f"samples-{RUN}"), "samplers": paths.key("samplers")}
+    keys = {"train": paths.run(RUN), **{kind: paths.key(f"{kind}-{RUN}") for kind in ("samples", "offline")}}
+    keys["trees"] = paths.key("trees-ibtree12")
     return {"data": paths.data, "policy": paths.policy, **keys}
 
 
@@ -24,24 +28,32 @@ def names(overrides=None):
     [
         ({"world": {"seed": 8}}, ARTIFACTS),
         ({"policy": {"steps": 9}}, ARTIFACTS - {"data"}),
-        ({"sampling": {"temperature": 0.8}}, {"train", "samples", "samplers"}),
-        ({"engine": {"kind": "vllm"}}, {"train", "samples", "samplers"}),
-        ({"samplers": {"ibtree12": {"min_room": 9}}}, {"train", "samples", "samplers"}),
-        ({"samplers": {"random12": {"min_room": 9}}}, {"samplers"}),
-        ({"methods": {"ibtpo": {"advantage": {"local_weight": 0.2}}}}, {"train", "samples"}),
-        ({"methods": {"ibtpo": {"regulariser": {"kl": 0.01}}}}, {"train", "samples"}),
+        ({"sampling": {"temperature": 0.8}}, ARTIFACTS - {"data", "policy"}),
+        ({"engine": {"kind": "vllm"}, "tables": {"studies": ["ibtpo"]}}, ARTIFACTS - {"data", "policy"}),
+        ({"samplers": {"ibtree12": {"min_room": 9}}}, ARTIFACTS - {"data", "policy"}),
+        ({"samplers": {"random12": {"min_room": 9}}}, set()),
+        ({"samplers": {"ibtree12": {"density": "hierarchical"}}}, ARTIFACTS - {"data", "policy"}),
+        ({"methods": {"ibtpo": {"loss": "dapo"}}}, RUNS),
+        ({"methods": {"ibtpo": {"loss": "grpo"}}}, set()),
+        ({"methods": {"ibtpo": {"reward": "random"}}}, RUNS),
+        ({"methods": {"ibtpo": {"advantage": {"whiten": True}}}}, RUNS),
+        ({"offline": {"problems": 9}}, {"offline"}),
+        ({"offline": {"draws": 6}}, {"offline"}),
+        ({"offline": {"beta": 6.0}}, RUNS),
+        ({"methods": {"ibtpo": {"advantage": {"local_weight": 0.2}}}}, RUNS),
+        ({"methods": {"ibtpo": {"regulariser": {"kl": 0.01}}}}, RUNS),
         ({"methods": {"grpo": {"regulariser": {"kl": 0.01}}}}, set()),
-        ({"train": {"learning_rate": 1.0e-3}}, {"train", "samples"}),
+        ({"train": {"learning_rate": 1.0e-3}}, RUNS),
         ({"evaluate": {"samples": 64}}, {"samples"}),
         ({"evaluate": {"benchmarks": ["gcd"]}}, {"samples"}),
-        ({"comparison": {"problems": 9}}, {"samplers"}),
-        ({"evaluate": {"confidence": 0.9, "bootstrap": 9, "pass_at": [1]}}, set()),
+        ({"comparison": {"problems": 9}}, {"trees"}),
+        ({"evaluate": {"confidence": 0.9, "pass_at": [1]}}, set()),
         ({"methods": {"ibtpo": {"title": "another name"}}}, set()),
-        ({"train": {"checkpoint_every": 3, "micro_batch": 4}}, set()),
+        ({"train": {"checkpoint_every": 3, "micro_batch": 4, "prefix_sharing": False}}, set()),
         ({"policy": {"checkpoint_every": 3}}, set()),
         ({"engine": {"max_sequences": 3, "kv_cache_gib": 1.0}}, set()),
         ({"resources": {"heavy": {"memory_mb": 9}}}, set()),
-        ({"seeds": [0, 1, 2, 3], "table1": ["ibtpo"], "artifacts": "fresh"}, set()),
+        ({"seeds": [0, 1, 2, 3], "tables": {"table1": ["ibtpo"]}, "artifacts": "fresh"}, set()),
     ],
 )
 def test_only_what_changes_the_numbers_changes_a_name(overrides, changed):
@@ -51,14 +63,14 @@ def test_only_what_changes_the_numbers_changes_a_name(overrides, changed):
 
 def test_tables_follow_what_they_show():
     before = slice_hash(report(load("tiny")))
-    for overrides in ({"evaluate": {"confidence": 0.9}}, {"methods": {"grpo": {"title": "G"}}}, {"table1": ["ibtpo", "grpo"]}):
+    for overrides in ({"evaluate": {"confidence": 0.9}}, {"methods": {"grpo": {"title": "G"}}}, {"tables": {"table1": ["ibtpo", "grpo"]}}):
         assert slice_hash(report(load("tiny", overrides))) != before
     assert slice_hash(report(load("tiny", {"resources": {"heavy": {"memory_mb": 9}}}))) == before
 
 
 def test_seeds_and_methods_have_their_own_runs():
     paths = Paths(load("tiny"))
-    assert len({paths.run(name) for name in paths.runs}) == len(paths.runs) == 6
+    assert len({paths.run(name) for name in paths.runs}) == len(paths.runs) == 3 * len(load("tiny").methods)
 
 
 plain = st.recursive(
@@ -73,6 +85,20 @@ def test_hash_ignores_the_order_of_keys(content):
     assert slice_hash({"inner": content}) != slice_hash(content)
 
 
+def test_a_changed_default_needs_a_new_revision():
+    """Values that equal their default are in no hash. So a changed default, or a new key whose default is not the old behaviour, needs a
+    higher REVISION; then renew the number here. A new key that keeps the old behaviour only renews the number."""
+    models = (World, Policy, Sampling, Engine, Sampler, Advantage, Regulariser, Train, Offline)
+    defaults = {
+        model.__name__: {name: field.get_default() for name, field in model.model_fields.items() if not field.is_required()}
+        for model in models
+    }
+    assert (slice_hash(defaults), REVISION) == (
+        "e338fe3633",
+        {"data": 2, "policy": 2, "train": 2, "samples": 2, "comparison": 2, "offline": 1},
+    )
+
+
 def test_hash_is_the_same_everywhere():
     assert slice_hash({"b": [1, 2.5, "ä"], "a": None}) == "8d1935cf31"  # sha256sum of {"a":null,"b":[1,2.5,"\u00e4"]}
 
@@ -82,7 +108,7 @@ def test_published_is_read_only_while_its_hash_fits_and_artifacts_are_cached(tmp
         Paths(load("tiny", o)) for o in ({}, {"artifacts": "fresh"}, {"train": {"learning_rate": 1.0}, "comparison": {"problems": 9}})
     )
     monkeypatch.chdir(tmp_path)
-    for name in (f"scores-{RUN}", "samplers"):
+    for name in (f"scores-{RUN}", "trees-ibtree12"):
         assert cached.artifact(name) == cached.computed(name)
         cached.published(name).parent.mkdir(parents=True, exist_ok=True)
         cached.published(name).write_text("")

@@ -30,7 +30,7 @@ def preset(folder, **content):
     return path
 
 
-@pytest.mark.parametrize("name", [path.stem for path in Path("config").glob("*.yaml") if path.stem != "methods"])
+@pytest.mark.parametrize("name", [path.stem for path in Path("config").glob("*.yaml") if path.stem not in ("methods", "datasets")])
 def test_every_preset_loads(name):
     assert load(name).preset == name
 
@@ -94,21 +94,41 @@ def test_remedy_for_a_number_as_text_is_that_number(number):
     "overrides, words",
     [
         ({"evaluate": {"benchmarks": []}}, ["evaluate.benchmarks", "at least 1"]),
-        ({"evaluate": {"benchmarks": ["math"]}}, ["evaluate.benchmarks", "'math'", "Known: chain-sum-5"]),
+        ({"evaluate": {"benchmarks": ["math"]}}, ["evaluate.benchmarks", "'math'", "Known: "]),
         ({"evaluate": {"pass_at": [64]}}, ["evaluate.pass_at", "64", "evaluate.samples"]),
         ({"samplers": {"ibtree12": {"group_size": 13}}}, ["samplers.ibtree12", "= 12", "group_size is 13"]),
         ({"samplers": {"ibtree12": {"initial": None}}}, ["samplers.ibtree12", "initial"]),
         ({"engine": {"kind": "vlm"}}, ["engine.kind", "'vllm' or 'transformers'"]),
-        ({"methods": {"grpo": {"sampler": "tree"}}}, ["methods.grpo.sampler", "'tree'", "ibtree12"]),
+        ({"methods": {"grpo": {"sampler": "ibtree"}}}, ["methods.grpo.sampler", "'ibtree'", "ibtree12"]),
         ({"methods": {"base": {"title": "B", "sampler": "ibtree12", "advantage": {"name": "grpo"}}}}, ["'base'"]),
-        ({"table1": ["ppo"]}, ["table1", "'ppo'", "grpo"]),
+        ({"tables": {"table1": ["ppo"]}}, ["tables.table1", "'ppo'", "Known: "]),
+        ({"figures": {"figure5": ["grpo", "grpo"]}}, ["figures.figure5", "twice"]),
+        ({"comparison": {"table6": ["ibtree"]}}, ["comparison.table6", "'ibtree'", "ibtree12"]),
+        ({"samplers": {"independent8": {"segment": 9}}}, ["samplers.independent8", "'segment'", "only to: treepo"]),
+        ({"samplers": {"treepo12": {"depth": None}}}, ["samplers.treepo12", "needs depth"]),
+        ({"samplers": {"treepo12": {"depth": 7}}}, ["samplers.treepo12", "7 segments of 16", "max_tokens = 128"]),
+        ({"samplers": {"treepo12": {"delimiter_noise": 0.1}}}, ["samplers.treepo12", "delimiter_noise"]),
+        ({"samplers": {"eptree12": {"scope": "tree"}}}, ["samplers.eptree12", "*4 trees = 36"]),
+        ({"engine": {"kind": "vllm"}}, ["ibtree12-temperature", "engine.kind: transformers"]),
+        ({"methods": {"erpo": {"advantage": {"whiten": True}}}}, ["methods.erpo.advantage", "normalises"]),
+        (
+            {
+                "methods": {"treerl": {"sampler": "odd"}},
+                "samplers": {
+                    "odd": {"name": "random", "group_size": 12, "initial": 4, "iterations": 9, "nodes": 1, "branches": 1, "ratio_power": 2}
+                },
+            },
+            ["methods.treerl", "ratio_power", "treerl"],
+        ),
+        ({"methods": {"ibtpo": {"advantage": {"local_weight": 0.0, "beta": 4.0}}}}, ["methods.ibtpo", "beta changes nothing"]),
+        ({"offline": {"problems": 65}}, ["offline.problems", "world.validation = 64"]),
         ({"seeds": [0, 0]}, ["seeds", "twice"]),
         ({"seeds": 3}, ["seeds", "[3]"]),
         ({"train": None}, ["train", "keys with values"]),
         ({"train": {"iterations": 0}}, ["train.iterations", "greater than 0"]),
         ({"train": {"iterations": 2.5}}, ["train.iterations", "integer"]),
         ({"train": {"learning_rate": float("inf")}}, ["train.learning_rate", "finite"]),
-        ({"train": {"minibatches": 3}}, ["minibatches", "3", "problems_per_iteration = 64"]),
+        ({"train": {"minibatches": 5}}, ["minibatches", "5", "problems_per_iteration = 48"]),
         ({"comparison": {"problems": 10**6}}, ["comparison.problems", "world.train"]),
         ({"sampling": {"max_tokens": 4096}}, ["sampling.max_tokens", "policy.max_positions"]),
         ({"seeds": [0, -1]}, ["seeds.1", "greater than or equal to 0"]),

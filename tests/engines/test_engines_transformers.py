@@ -1,17 +1,26 @@
+import random
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ibtpo import IbtpoError
-from ibtpo.config.models import Engine, Sampling
+from ibtpo.config.models import Engine
 from ibtpo.engines import EngineError, Request, make_engine
-from ibtpo.engines.transformers import SeededSampler, TransformersEngine
+from ibtpo.engines.transformers import TransformersEngine
 
 EOS = 256
+TOKEN_BYTES = 2 * 2 * 32 * 4  # layers x (K, V) x head size x float32
 
 
 def requests(count=12):
     return [Request(str(i), tuple((i * 7 + j) % 250 for j in range(1 + 5 * i)), 1 + (i * 11) % 40, seed=i) for i in range(count)]
+
+
+def ids(done):
+    return {name: answer.ids for name, answer in done.items()}
 
 
 @pytest.fixture
@@ -48,21 +57,6 @@ def test_seeds_differ(engine, finish):
     prompt = (1, 2, 3)
     done = finish(engine, [Request(str(seed), prompt, 20, seed) for seed in range(8)])
     assert len({answer.ids for answer in done.values()}) == 8
-
-
-def test_draws_follow_the_warped_distribution():
-    rows, sampling = 20_000, Sampling(temperature=0.7, top_p=0.9, top_k=4, max_tokens=1)
-    logits = torch.tensor([2.0, 1.5, 1.0, 0.5, 0.2, -1.0])
-    sampler = SeededSampler([Request(str(seed), (0,), 1, seed) for seed in range(rows)], sampling, width=1)
-    scores = sampler(torch.zeros(rows, 1, dtype=torch.long), logits.expand(rows, -1))
-    share = np.bincount(scores.argmax(dim=1).numpy(), minlength=6) / rows
-    kept = np.exp(logits.numpy() / 0.7) * (np.arange(6) < 4)
-    kept /= kept.sum()
-    kept *= np.cumsum(kept) - kept < 0.9  # top-p keeps the token that crosses the threshold
-    expected = kept / kept.sum()
-    assert np.count_nonzero(expected) == 3
-    np.testing.assert_array_less(np.abs(share - expected), 5 * np.sqrt(expected * (1 - expected) / rows) + 1e-12)
-    assert torch.allclose(sampler.logprobs[0], torch.log_softmax(logits, -1)[scores.argmax(dim=1)])
 
 
 def test_live_model_and_its_weights(build, sampling, finish, error):
@@ -127,12 +121,119 @@ def test_longest_request_fits(engine, finish):
 
 def test_figures(engine, finish):
     done = finish(engine, requests())
-    assert engine.figures() == {
+    prompts = sum(len(request.prompt_ids) for request in requests())
+    figures = engine.figures()
+    peak = figures.pop("kv_blocks_peak")
+    assert figures == {
         "requests": 12,
-        "prompt_tokens": sum(len(request.prompt_ids) for request in requests()),
+        "prompt_tokens": prompts,
         "generated_tokens": sum(len(answer.ids) for answer in done.values()),
+        "prefix_queries": prompts,
+        "prefix_hits": 0,
+        "kv_blocks_total": 2**28 // TOKEN_BYTES,  # half of 0.5 GiB
+        "block_size": 1,
     }
+    lengths = sorted(len(request.prompt_ids) + len(done[request.id].ids) - 1 for request in requests())
+    assert lengths[-1] <= peak <= sum(lengths[-5:])
     assert engine.step() == []
+
+
+def test_peak_of_the_cache(engine, build, finish):
+    """5 rows at once, each of 9 prompt tokens and 4 that are generated, the last of which is never stored."""
+    long = (request_ for seed in range(100) for request_ in [Request(str(seed), (seed,) * 9, 4, seed)])
+    asked = [request_ for request_ in long if len(finish(engine, [request_])[request_.id].ids) == 4][:10]
+    engine.load_weights(build(0).state_dict())
+    assert engine.figures()["kv_blocks_peak"] == 0
+    finish(engine, asked)
+    assert engine.figures()["kv_blocks_peak"] == 5 * 12
+
+
+def test_other_samples_and_branches_start_from_stored_prefixes(engine, finish, build, error):
+    """Every beginning of what was computed is found: the prompt of a sibling, and any part of a finished response."""
+    prompt = tuple(range(20, 41))
+    first = finish(engine, [Request("a", prompt, 30, 0), Request("b", prompt, 30, 1), Request("c", (7,), 5, 2)])
+    assert engine.figures()["prefix_hits"] == 20, "the prompt of b, up to its last token, is that of a"
+    branches = [Request(f"{name}{cut}", prompt + first[name].ids[:cut], 10, cut) for name in "ab" for cut in range(1, len(first[name].ids))]
+    before = engine.figures()
+    done = finish(engine, branches)
+    after = engine.figures()
+    assert after["prefix_hits"] - before["prefix_hits"] == sum(len(request.prompt_ids) - 1 for request in branches)
+    assert after["prefix_queries"] - before["prefix_queries"] == sum(len(request.prompt_ids) for request in branches)
+    assert max(error(build(0), request, done[request.id]) for request in branches) < 1e-4
+    cold = finish(TransformersEngine(build(0), EOS, engine._sampling, Engine()), branches)
+    assert ids(cold) == ids(done)
+    engine.load_weights(build(1).state_dict())
+    new = finish(engine, branches)
+    assert max(error(build(1), request, new[request.id]) for request in branches) < 1e-4, "keys and values of the old weights"
+
+
+def test_a_live_model_that_was_trained_meanwhile(build, sampling, finish, error):
+    live = build(0)
+    engine = TransformersEngine(live, EOS, sampling, Engine())
+    finish(engine, requests())
+    with torch.no_grad():
+        for old, new in zip(live.parameters(), build(1).parameters(), strict=True):
+            old.copy_(new)
+    done = finish(engine, requests())
+    assert max(error(build(1), request, done[request.id]) for request in requests()) < 1e-4
+    assert all(parameter.grad is None and parameter.requires_grad for parameter in live.parameters())
+
+
+@settings(derandomize=True, deadline=None, max_examples=20)
+@given(seed=st.integers(0, 2**31), rows=st.integers(1, 7), tokens=st.sampled_from([90, 150, 400, 10_000]))
+def test_requests_join_and_leave_between_steps(policy_dir, sampling, alone, seed, rows, tokens):
+    """Whenever a request comes, and however little room there is, it gets what it gets alone."""
+    rng = random.Random(seed)
+    engine = make_engine("transformers", policy_dir, sampling, Engine(max_sequences=rows, kv_cache_gib=2 * tokens * TOKEN_BYTES / 2**30))
+    coming, done = rng.sample(requests(), 12), {}
+    while coming or engine.pending:
+        for _ in range(rng.randint(0, 4)):
+            if coming:
+                engine.submit(coming.pop())
+        before = engine.pending
+        answers = engine.step()
+        assert (len(answers) > 0) == (before > 0) and engine.pending == before - len(answers)
+        done |= {answer.id: answer for answer in answers}
+    assert ids(done) == ids(alone)
+    assert engine.figures()["kv_blocks_peak"] <= engine.figures()["kv_blocks_total"] == tokens
+    for name, answer in done.items():
+        np.testing.assert_allclose(answer.logprobs, alone[name].logprobs, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def alone(policy_dir, sampling, finish):
+    engine = make_engine("transformers", policy_dir, sampling, Engine(max_sequences=1))
+    return {name: answer for request in requests() for name, answer in finish(engine, [request]).items()}
+
+
+def test_twice_the_same(policy_dir, sampling, finish):
+    first, second = (finish(make_engine("transformers", policy_dir, sampling, Engine(max_sequences=5)), requests()) for _ in range(2))
+    assert first == second
+
+
+def test_short_requests_do_not_wait_for_long_ones(engine):
+    engine.submit(Request("long", (1, 2), 60, seed=3))
+    engine.submit(Request("short", (1, 2), 1, seed=4))
+    assert [answer.id for answer in engine.step()] == ["short"] and engine.pending == 1
+
+
+def test_what_can_never_fit_is_refused(policy_dir, sampling):
+    engine = make_engine("transformers", policy_dir, sampling, Engine(kv_cache_gib=2 * 50 * TOKEN_BYTES / 2**30))
+    engine.submit(Request("a", (1,) * 20, 30, 0))
+    with pytest.raises(EngineError, match=r"51 tokens take .* GiB, more than half of engine.kv_cache_gib = .*: raise it"):
+        engine.submit(Request("b", (1,) * 20, 31, 0))
+    assert engine.pending == 1
+
+
+def test_logprobs_at_the_temperature(policy_dir, build, sampling, finish, error):
+    engine = make_engine("transformers", policy_dir, sampling, Engine(), pi="temperature")
+    raw = make_engine("transformers", policy_dir, sampling, Engine(), pi="raw")
+    done, plain = finish(engine, requests()), finish(raw, requests())
+    assert ids(done) == ids(plain)
+    tempered = build(0)
+    tempered.lm_head.forward = lambda states: torch.nn.functional.linear(states, tempered.lm_head.weight) / sampling.temperature
+    assert max(error(tempered, request, done[request.id]) for request in requests()) < 1e-4
+    assert max(error(tempered, request, plain[request.id]) for request in requests()) > 0.1
 
 
 def test_make_engine_refuses(policy_dir, sampling, tmp_path):
@@ -141,3 +242,7 @@ def test_make_engine_refuses(policy_dir, sampling, tmp_path):
         make_engine("sglang", policy_dir, sampling, Engine())
     with pytest.raises(EngineError, match="holds no model"):
         make_engine("transformers", tmp_path, sampling, Engine())
+    with pytest.raises(EngineError, match=r"pi is 'tempered'; known: raw, temperature"):
+        make_engine("transformers", policy_dir, sampling, Engine(), pi="tempered")
+    with pytest.raises(EngineError, match=r"vLLM returns log-probs of the raw model only.*engine.kind: transformers"):
+        make_engine("vllm", policy_dir, sampling, Engine(), pi="temperature")

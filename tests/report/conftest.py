@@ -5,10 +5,19 @@ import pandas as pd
 import pytest
 
 from ibtpo.config import load
+from ibtpo.config.paths import Paths
 
 PROBLEMS, SAMPLES, STEPS = 6, 4, 4
 BENCHMARKS = ["chain-sum-5", "gcd"]
-STRATEGIES = ["independent8", "independent12", "random12", "ibtree12"]
+TABLE3 = ["independent8", "independent12", "random12", "ibtree12"]
+TABLE6 = ["ibtree12-b2k1b1", "ibtree12", "ibtree12-b4k2b2"]
+TWO = ["grpo", "ibtpo"]
+METRICS = ["validation/accuracy", "validation/ib_score", "validation/covariance"]
+METRICS += ["train/eff_rate", "train/entropy", "train/response_length", "train/ratio", "train/reward"]
+SCORES = ["benchmark", "uid", "sample", "reward", "status", "tokens", "method", "seed"]
+TREES = ["strategy", "group_size", "seed", "uid", "trajectory", "reward", "new_tokens", "depth"]
+TREES += ["root_repicked", "node_repicked", "ib_score"]
+OFFLINE = ["method", "seed", "uid", "node", "depth", "at_root", "draws", "ib_score", "covariance", "mean_pi", "density", "dead"]
 
 
 @pytest.fixture(scope="session")
@@ -17,46 +26,117 @@ def config():
         "tiny",
         {
             "seeds": [0, 1],
-            "evaluate": {"samples": SAMPLES, "pass_at": [1, 4], "bootstrap": 200, "benchmarks": BENCHMARKS},
-            "comparison": {"problems": PROBLEMS, "strategies": STRATEGIES},
+            "evaluate": {"samples": SAMPLES, "pass_at": [1, 4], "benchmarks": BENCHMARKS},
+            "comparison": {"problems": PROBLEMS, "table3": TABLE3, "table6": TABLE6},
+            "tables": {
+                "table1": TWO,
+                "table2": ["grpo", "grpo-ibtree", "ibtpo"],
+                "table4": ["ibtpo-lambda0", "ibtpo"],
+                "table5": ["grpo", "ibtpo", "ibtpo-noise"],
+                "erpo1": ["grpo", "erpo"],
+                "erpo2": ["grpo", "erpo"],
+                "studies": ["ibtpo", "ibtpo-r2"],
+                "ibscore": TWO,
+            },
+            "figures": {
+                "figure1": ["grpo", "entropy-strong", "ibtpo"],
+                "figure2": ["grpo", "clip-higher"],
+                "figure3": ["grpo", "clip-higher"],
+                "figure5": TWO,
+                "figure6": ["ibtpo"],
+                "figure7": TWO,
+                "ibscores": TWO,
+            },
         },
+    )
+
+
+def right_samples(method, seeds, right):
+    """`right` of 4 samples of a problem, one less in seed 1, none in problem 0; the last wrong one has no readable answer."""
+    return pd.DataFrame(
+        [
+            (benchmark, f"{benchmark}/{problem}", sample, float(correct), status, 20, method, seed)
+            for seed in seeds
+            for benchmark in BENCHMARKS
+            for problem in range(PROBLEMS)
+            for sample in range(SAMPLES)
+            for correct in [problem > 0 and sample < right - (seed == 1)]
+            for status in ["ok" if correct or sample < SAMPLES - 1 else "parse_failed"]
+        ],
+        columns=SCORES,
     )
 
 
 @pytest.fixture
 def scores(config):
     """Right samples of a problem: base 1 of 4, GRPO 2 of 4, IB-TPO 3 of 4, one less in seed 1; in problem 0 always none."""
-    rows = []
-    for method, seeds, right in [("base", [-1], 1), ("grpo", config.seeds, 2), ("ibtpo", config.seeds, 3)]:
-        for seed in seeds:
-            for benchmark in BENCHMARKS:
-                for problem in range(PROBLEMS):
-                    for sample in range(SAMPLES):
-                        reward = float(problem > 0 and sample < right - (seed == 1))
-                        rows.append((benchmark, f"{benchmark}/{problem}", sample, reward, "ok", 20, method, seed))
-    return pd.DataFrame(rows, columns=["benchmark", "uid", "sample", "reward", "status", "tokens", "method", "seed"])
+    return pd.concat([right_samples("base", [-1], 1), right_samples("grpo", config.seeds, 2), right_samples("ibtpo", config.seeds, 3)])
 
 
 @pytest.fixture
-def samplers(config):
+def all_scores(config, scores):
+    """The same with all other methods of the tables, 3 of 4 each."""
+    others = {name for chosen in config.tables.values() for name in chosen} - {"grpo", "ibtpo"}
+    return pd.concat([scores, *(right_samples(name, config.seeds, 3) for name in sorted(others))], ignore_index=True)
+
+
+@pytest.fixture
+def trees(config):
     """Problem u of n has u right trajectories (so the groups of problem 0 are all wrong); 100 tokens each, 60 in a tree."""
     rows = []
-    for strategy in STRATEGIES:
+    for strategy in dict.fromkeys(TABLE3 + TABLE6):
         size = config.samplers[strategy].group_size
+        search = (None, None, 0.5) if strategy.startswith("independent") else (0.25, 0.5, 1.5)
         for problem in range(PROBLEMS):
             for trajectory in range(size):
                 tokens = 100 if strategy.startswith("independent") else 60
-                rows.append((strategy, size, 0, f"p{problem}", trajectory, float(trajectory < problem), tokens, 3))
-    return pd.DataFrame(rows, columns=["strategy", "group_size", "seed", "uid", "trajectory", "reward", "new_tokens", "depth"])
+                rows.append((strategy, size, 0, f"p{problem}", trajectory, float(trajectory < problem), tokens, 3, *search))
+    return pd.DataFrame(rows, columns=TREES)
 
 
 @pytest.fixture
 def metrics(config):
     rng, rows = np.random.default_rng(0), []
-    for method in config.table1:
+    for method in dict.fromkeys(name for chosen in config.figures.values() for name in chosen):
         for seed in config.seeds:
             for step in range(STEPS + 1):
-                for metric in ["validation/accuracy", "validation/ib_score", "validation/covariance", "train/eff_rate", "train/reward"]:
+                for metric in METRICS:
                     if step or metric.startswith("validation"):
                         rows.append((method, seed, step, metric, rng.random()))
     return pd.DataFrame(rows, columns=["method", "seed", "step", "metric", "value"])
+
+
+@pytest.fixture
+def offline(config):
+    """Problem u has u + 1 step nodes with J = 1, 2, ..., one more for GRPO, and one more in seed 1; a root has J = 5; one node is dead."""
+    rows = []
+    for method, seeds, lift in [("base", [0], 0), ("grpo", config.seeds, 1), ("ibtpo", config.seeds, 0)]:
+        for seed in seeds:
+            for problem in range(3):
+                for node in range(problem + 2):
+                    j = 5.0 if node == 0 else node + lift + (seed == 1)
+                    rows.append((method, seed, f"v{problem}", node, node, node == 0, 5, j, j / 100, 0.5, 0.2, problem == node == 1))
+    return pd.DataFrame(rows, columns=OFFLINE)
+
+
+@pytest.fixture
+def inputs(config, all_scores, trees, metrics, offline, tmp_path):
+    """Function: table or figure -> the files it reads, one per artifact, as the workflow writes them."""
+    from ibtpo.io import write_parquet
+
+    frames = {"scores": all_scores, "trees": trees, "metrics": metrics, "offline": offline}
+
+    def write(name):
+        paths = []
+        for artifact in Paths(config).shown(name):
+            kind, _, rest = artifact.partition("-")
+            frame, policy = frames[kind], Paths(config).policies.get(rest)
+            if kind == "trees":
+                rows = frame[frame["strategy"] == rest]
+            else:
+                rows = frame[(frame["method"] == policy[0]) & ((frame["seed"] == policy[1]) | (policy[0] == "base"))]
+            paths.append(tmp_path / "artifacts" / f"{artifact}.parquet")
+            write_parquet(rows.reset_index(drop=True), paths[-1])
+        return paths
+
+    return write

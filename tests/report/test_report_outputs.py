@@ -9,33 +9,37 @@ from pathlib import Path
 import pytest
 
 from ibtpo.config import Paths
-from ibtpo.io import write_parquet
+from ibtpo.config.paths import FIGURES, SHOWN, TABLES
 from ibtpo.report import readme
 from ibtpo.report.readme_block import stale
 
+MADE = [*TABLES, "figure5", "figure7", "ibscores"]  # the other figures are drawn as figure5
+REPOSITORY = Path(__file__).parents[2]
 CODE = """
 import json, sys
 from pathlib import Path
 from ibtpo.config.models import Config
+from ibtpo.config.paths import TABLES
 from ibtpo.report import main_figure, main_table
 
 folder, out = Path(sys.argv[1]), Path(sys.argv[2])
 config = Config.model_validate_json((folder / "config.json").read_text())
-main_table("table1", config, [folder / "scores.parquet"], out / "table1")
-main_table("table3", config, [folder / "samplers.parquet"], out / "table3")
+inputs = json.loads((folder / "inputs.json").read_text())
+for name in set(TABLES) & set(inputs):
+    main_table(name, config, inputs[name], out / name)
 loaded = [name for name in ("torch", "transformers", "vllm", "trl", "seaborn", "matplotlib") if name in sys.modules]
-main_figure("figure5", config, [folder / "metrics.parquet"], out / "figure5")
+for name in set(inputs) - set(TABLES):
+    main_figure(name, config, inputs[name], out / name)
 loaded += [name for name in ("torch", "transformers", "vllm", "trl") if name in sys.modules]
 print(json.dumps(loaded))
 """
 
 
 @pytest.fixture
-def two_processes(config, scores, samplers, metrics, tmp_path):
+def two_processes(config, inputs, tmp_path):
     """What two processes with different hash seeds and no display print, and the folders they write to."""
-    for name, frame in [("scores", scores), ("samplers", samplers), ("metrics", metrics)]:
-        write_parquet(frame, tmp_path / f"{name}.parquet")
-    (tmp_path / "config.json").write_text(config.model_dump_json())
+    (tmp_path / "inputs.json").write_text(json.dumps({name: [str(path) for path in inputs(name)] for name in MADE}))
+    (tmp_path / "config.json").write_text(config.model_dump_json(exclude_unset=True))
     printed = []
     for number in ("1", "2"):
         environment = {key: value for key, value in os.environ.items() if key not in ("MPLBACKEND", "DISPLAY", "WAYLAND_DISPLAY")}
@@ -45,11 +49,21 @@ def two_processes(config, scores, samplers, metrics, tmp_path):
     return printed, tmp_path / "1", tmp_path / "2"
 
 
+def test_every_table_and_figure_of_the_workflow_is_made_here_and_has_a_caption():
+    from ibtpo.report import figures, tables
+
+    assert set(tables.TABLES) == set(TABLES)
+    assert set(figures.FIGURES) == set(FIGURES)
+    for name in SHOWN:
+        caption = (REPOSITORY / "workflow" / "report" / f"{name}.rst").read_text()
+        assert len(caption) > 40 and caption.endswith(".\n")
+
+
 def test_two_processes_write_the_same_bytes_without_a_model_library(two_processes):
     printed, first, second = two_processes
     assert [json.loads(line) for line in printed] == [[], []]
     names = sorted(path.name for path in first.iterdir())
-    assert len(names) == 4 + 4 + 4
+    assert len(names) == 4 * len(MADE)
     assert names == sorted(path.name for path in second.iterdir())
     assert [name for name in names if (first / name).read_bytes() != (second / name).read_bytes()] == []
 

@@ -1,4 +1,4 @@
-"""Tables against hand-computed values; what is missing is named and nothing is written."""
+"""Tables of accuracies against hand-computed values; what is missing is named and nothing is written."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ import re
 
 import pandas as pd
 import pytest
+from reading import cells, markdown_rows
 
 from ibtpo.config import load
 from ibtpo.evaluation.statistics import Estimate
@@ -14,22 +15,9 @@ from ibtpo.report import main_table
 from ibtpo.report.render import latex, markdown, tidy_csv
 from ibtpo.report.table import Cell, Column, Grid, Table
 from ibtpo.report.table1 import table1
-from ibtpo.report.table3 import table3
+from ibtpo.report.tables import TABLES
 
 NASTY = "a|b_c & <script>alert(1)</script>\n$x^2$ 100% `q` {z} ~#\\ [l](u) *w*"
-
-
-def cells(table):
-    """Rows of the tidy CSV by (row, column), of the first grid that has it."""
-    found = {}
-    for row in csv.DictReader(io.StringIO(tidy_csv(table))):
-        found.setdefault((row["row"], row["column"]), row)
-    return found
-
-
-def markdown_rows(text):
-    """Cells of the lines of all Markdown tables, split at bars that are not escaped."""
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines() if line.startswith("|")]
 
 
 def test_table1_values(config, scores):
@@ -45,7 +33,11 @@ def test_table1_values(config, scores):
     gain = found["IB-TPO", "Avg - GRPO"]
     assert float(gain["value"]) == pytest.approx(share / 4, abs=1e-4)
     assert gain["note"] == "higher"
-    assert found["base policy", "Avg - GRPO"]["note"] in ("lower", "not told apart")
+    assert gain["n_seeds"] == "2"
+    base = found["base policy", "Avg - GRPO"]
+    assert (float(base["value"]), base["note"]) == (pytest.approx(-share / 8, abs=1e-4), "not told apart")  # lower in one seed of two
+    for row in ("base policy", "IB-TPO"):  # 10 of 12 problems differ, all one way: 2 of 2^10 sign flips, times 2 comparisons
+        assert float(found[row, "p (Holm)"]["value"]) == pytest.approx(2 * 2 / 2**10, abs=1e-6)
     assert ("GRPO", "Avg - GRPO") not in found
     assert found["base policy", "Avg"]["se_seeds"] == "n/a"
     assert float(found["GRPO", "Avg"]["se_seeds"]) == pytest.approx(share / 8, abs=1e-4)
@@ -95,17 +87,30 @@ def test_table1_caption_states_what_is_shown(config, scores):
         "avg@4",
         "Preset tiny",
         "(chain-sum-5 6, gcd 6) x 4 x 2",
-        "95% percentile bootstrap",
-        "200 draws of problems and of seeds",
+        "95% interval from the spreads over problems and over seeds",
+        "Holm-corrected",
+        "p is at most 0.05",
+        "Avg - GRPO: higher for IB-TPO; not told apart for base policy.",
     ]:
         assert part in caption
 
 
+def test_an_interval_without_0_is_not_enough(scores):
+    """4 problems that all gain: the interval leaves out 0, but 2 of 2^4 sign flips are as far, so p = 0.125 (times 2 comparisons)."""
+    evaluate = {"samples": 4, "pass_at": [1], "benchmarks": ["gcd"]}
+    few = load("tiny", {"seeds": [0], "evaluate": evaluate, "tables": {"table1": ["grpo", "ibtpo"]}})
+    table = table1(few, [scores[~scores["uid"].isin(["gcd/0", "gcd/5"])]])
+    gain, p = (table.grids[0].cells["IB-TPO", name] for name in ("Avg - GRPO", "p (Holm)"))
+    assert gain.estimate.low > 0
+    assert (gain.note, p.number) == ("not told apart", 0.25)
+    assert "Avg - GRPO: not told apart for base policy, IB-TPO." in table.caption
+
+
 def test_one_seed_says_so(scores):
-    evaluate = {"samples": 4, "pass_at": [1], "bootstrap": 50, "benchmarks": ["gcd"]}
-    table = table1(load("tiny", {"seeds": [0], "evaluate": evaluate}), [scores])
-    assert {row["se_seeds"] for row in cells(table).values() if row["value"]} == {"n/a"}
-    assert "draws of problems, with one seed" in table.caption
+    evaluate = {"samples": 4, "pass_at": [1], "benchmarks": ["gcd"]}
+    table = table1(load("tiny", {"seeds": [0], "evaluate": evaluate, "tables": {"table1": ["grpo", "ibtpo"]}}), [scores])
+    assert {row["se_seeds"] for row in cells(table).values() if row["low"]} == {"n/a"}
+    assert "from the spread over problems, with one seed" in table.caption
 
 
 @pytest.mark.parametrize(
@@ -140,79 +145,16 @@ def test_table1_refuses_unscored_and_double_samples(config, scores):
         table1(config, [scores, scores[scores["sample"] == 0].assign(sample=4)])
 
 
-def test_no_input_and_a_missing_column_are_named(config, scores, samplers):
-    for builder in (table1, table3):
+def test_no_input_and_a_missing_column_are_named(config, trees):
+    for builder in TABLES.values():
         with pytest.raises(ValueError, match=rf"^no rows for {builder.__name__}: missing "):
             builder(config, [])
     with pytest.raises(ValueError, match=r"^table1: an input has no column method, benchmark, sample \(it has: strategy"):
-        table1(config, [samplers])
-
-
-def test_table3_values(config, samplers):
-    table = table3(config, [samplers])
-    found = cells(table)
-    for row, size, tokens, ratio, reported in [
-        ("independent, G = 8", 8, 800, 200 / 3, ("54.7", "19.6", "7469", "62.1")),
-        ("independent, G = 12", 12, 1200, 100, ("59.8", "20.1", "12035", "100.0")),
-        ("random tree, G = 12", 12, 720, 60, ("48.4", "20.0", "7579", "63.0")),
-        ("IBTree, G = 12", 12, 720, 60, ("60.2", "23.2", "7592", "63.1")),
-    ]:
-        columns = ["Eff-Rate", "Avg-Rate", "tokens / problem", "tokens vs. independent, G = 12"]
-        values = [100 * 5 / 6, 100 * 15 / 6 / size, tokens, ratio]
-        assert [float(found[row, column]["value"]) for column in columns] == pytest.approx(values, abs=1e-3)
-        assert tuple(found[row, column]["reported"] for column in columns) == reported
-        assert {found[row, column]["n_samples"] for column in columns} == {str(size)}
-        assert {found[row, column]["n_seeds"] for column in columns} == {"1"}
-
-
-def test_table3_differences_are_paired(config, samplers):
-    table = table3(config, [samplers])
-    assert [grid.label for grid in table.grids[1:]] == ["Difference to independent, G = 12", "Difference to independent, G = 8"]
-    equal, smaller = table.grids[1:]
-    same = equal.cells["IBTree, G = 12", "Eff-Rate"].estimate
-    assert (same.value, same.low, same.high) == (0, 0, 0)  # the same groups differ
-    assert equal.cells["IBTree, G = 12", "tokens / problem"].estimate.value == -480
-    assert equal.cells["IBTree, G = 12", "tokens / problem"].note == "lower"
-    assert smaller.cells["independent, G = 12", "Avg-Rate"].estimate.value == pytest.approx(15 / 6 / 12 - 15 / 6 / 8)
-    assert ("independent, G = 8", "Eff-Rate") not in smaller.cells
-
-
-def test_table3_header_labels_the_papers_numbers(config, samplers):
-    header = markdown_rows(markdown(table3(config, [samplers])))[0]
-    assert header.count("reported") == 4
-
-
-def test_table3_skips_unscorable_trajectories(config, samplers):
-    samplers.loc[(samplers["uid"] == "p5") & (samplers["trajectory"] >= 5), "reward"] = None
-    found = cells(table3(config, [samplers]))
-    assert float(found["IBTree, G = 12", "Eff-Rate"]["value"]) == pytest.approx(100 * 4 / 6, abs=1e-3)
-    assert float(found["IBTree, G = 12", "Avg-Rate"]["value"]) == pytest.approx(100 * (10 / 12 + 1) / 6, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("dropped", "message"),
-    [
-        ("strategy == 'random12'", r"^no rows for table3: missing random12 \(strategy\)"),
-        ("strategy == 'ibtree12' and uid == 'p2' and trajectory == 7", r"ibtree12, seed 0, problem p2 has 11 trajectories, not 12"),
-        ("strategy == 'ibtree12' and uid == 'p2'", r"ibtree12 and independent8 were not run on the same problems and seeds"),
-    ],
-)
-def test_table3_names_what_is_missing(config, samplers, dropped, message):
-    with pytest.raises(ValueError, match=message):
-        table3(config, [samplers.query(f"not ({dropped})")])
-
-
-def test_table3_needs_every_problem_for_every_seed_and_a_score(config, samplers):
-    second = samplers[samplers["uid"] != "p1"].assign(seed=1)
-    with pytest.raises(ValueError, match="independent8 has problems that are missing for a seed"):
-        table3(config, [samplers, second])
-    samplers.loc[samplers["uid"] == "p1", "reward"] = None
-    with pytest.raises(ValueError, match="no scored trajectory"):
-        table3(config, [samplers])
+        table1(config, [trees])
 
 
 def test_unknown_table(config, tmp_path):
-    with pytest.raises(ValueError, match="there is no table 'table9'; known: table1, table3"):
+    with pytest.raises(ValueError, match="there is no table 'table9'; known: table1, table2, "):
         main_table("table9", config, [], tmp_path / "table9")
 
 
@@ -221,7 +163,7 @@ def test_names_are_escaped_and_equal_ones_kept_apart(config, scores):
     table = table1(config.model_copy(update={"methods": content}), [scores])
     text = markdown(table)
     rows = markdown_rows(text)
-    assert {len(row) for row in rows} == {5, 1 + len(config.evaluate.pass_at), 9}  # columns of the three grids, and no bar too many
+    assert {len(row) for row in rows} == {6, 1 + len(config.evaluate.pass_at), 9}  # columns of the three grids, and no bar too many
     assert "<script" not in text
     assert r"a\|b\_c &amp; &lt;script&gt;alert(1)" in text
     assert r"\[l\](u) \*w\*" in text
@@ -230,7 +172,7 @@ def test_names_are_escaped_and_equal_ones_kept_apart(config, scores):
         r"a\textbar{}b\_c \& \textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{} \$x\textasciicircum{}2\$ 100\%" in tex
     )
     body = [line for line in tex.splitlines() if line.endswith(r"\\")]
-    assert {len(re.split(r"(?<!\\)&", line)) for line in body} == {5, 1 + len(config.evaluate.pass_at), 9}
+    assert {len(re.split(r"(?<!\\)&", line)) for line in body} == {6, 1 + len(config.evaluate.pass_at), 9}
     assert f"{' '.join(NASTY.split())} (grpo)" in {" ".join(row["row"].split()) for row in csv.DictReader(io.StringIO(tidy_csv(table)))}
 
 
@@ -267,6 +209,6 @@ def test_main_table_writes_every_format_and_the_caption(config, scores, tmp_path
     main_table("table1", config, inputs, tmp_path / "out" / "table1")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table1.caption.txt", "table1.csv", "table1.md", "table1.tex"]
     tidy = pd.read_csv(tmp_path / "out" / "table1.csv")
-    assert len(tidy) == 3 * 3 + 2 + 3 * len(config.evaluate.pass_at) + 16
+    assert len(tidy) == 3 * 3 + 2 * 2 + 3 * len(config.evaluate.pass_at) + 16
     caption = (tmp_path / "out" / "table1.caption.txt").read_text().strip()
     assert caption.split(".")[0] in (tmp_path / "out" / "table1.md").read_text()

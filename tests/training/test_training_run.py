@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,16 +27,17 @@ METRICS = {
     "train/reward", "train/eff_rate", "train/entropy", "train/kl", "train/clip_fraction", "train/tokens", "train/depth_mean",
     "train/depth_max", "train/root_repicked", "train/node_repicked", "train/ib_score", "train/covariance", "train/ratio", "train/loss",
     "train/grad_norm", "train/response_length", "train/truncated", "train/unscorable", "seconds/rollout", "seconds/prepare",
-    "seconds/update",
+    "seconds/update", "train/advantage_std", "train/shared_ratio",
 }  # fmt: skip
 VALIDATION = {"validation/accuracy", "validation/ib_score", "validation/covariance", "seconds/validation"}
 BLIND = {"seconds/rollout", "seconds/prepare", "seconds/update", "seconds/validation"}
 
 
 def changed(config: Config, **train) -> Config:
-    """The smoke preset on the plain engine, which starts at once, with other training values."""
-    raw = config.model_dump(mode="json")
+    """The smoke preset on the plain engine, which starts at once, with short responses and other training values."""
+    raw = config.model_dump(mode="json", exclude_unset=True)
     raw["engine"] |= {"kind": "transformers", "mode": "lockstep"}
+    raw["sampling"]["max_tokens"] = 40
     raw["train"] |= {"iterations": 3, "learning_rate": 1e-2, "checkpoint_every": 1, **train}
     return Config.model_validate(raw)
 
@@ -55,8 +59,8 @@ def killed_in(monkeypatch, iteration: int):
     """The process dies after the rollouts of `iteration`."""
     observe = Session.observe
 
-    def die(self, number, trees, seconds):
-        observe(self, number, trees, seconds)
+    def die(self, number, trees, measured):
+        observe(self, number, trees, measured)
         if number == iteration:
             raise Killed
 
@@ -84,6 +88,7 @@ def test_the_final_model_loads_and_differs_from_the_base(finished, world):
     assert base.keys() == final.keys()
     assert any(not torch.equal(base[name], final[name]) for name in base)
     AutoModelForCausalLM.from_pretrained(finished / "final")
+    assert "ibtpo" not in (finished / "final" / "config.json").read_text(), "how attention was computed is no part of the model"
     assert AutoTokenizer.from_pretrained(finished / "final").eos_token == "<|im_end|>"
 
 
@@ -144,6 +149,54 @@ def test_a_torn_file_is_a_defect(finished, tmp_path, name):
 
 def test_no_checkpoint_is_a_fresh_start(tmp_path):
     assert last_complete(tmp_path / "checkpoints") is None
+
+
+def session(world, tmp_path, method: str, **train) -> Session:
+    return Session(changed(world.config, **train), method, 3, world.policy, world.data, tmp_path)
+
+
+def test_every_part_of_a_method_reaches_the_trainer(world, tmp_path):
+    trainer = session(world, tmp_path, "clip-higher").trainer
+    assert (trainer.epsilon_low, trainer.epsilon_high, trainer.weights, trainer.needs_signals) == (0.2, 0.26, (0.0, 0.0), False)
+    assert (trainer.loss_type, trainer.beta, trainer.sharing) == ("grpo", 0.001, True)
+    assert session(world, tmp_path, "entropy-strong").trainer.weights == (0.003, 0.0)
+    assert session(world, tmp_path, "ibro").trainer.weights == (0.0, 0.001)
+    erpo = session(world, tmp_path, "erpo", loss="bnpo", prefix_sharing=False).trainer
+    assert (erpo.loss_type, erpo.needs_signals, erpo.sharing) == ("dapo", True, False), "the method's loss goes before train.loss"
+    assert session(world, tmp_path, "grpo", loss="bnpo").trainer.loss_type == "bnpo"
+
+
+def test_pi_and_reward_reach_engine_and_prompter_and_validation_is_judged_by_the_verifier(world, tmp_path, monkeypatch):
+    from ibtpo.training import run
+
+    seen = []
+    monkeypatch.setattr(run, "make_engine", lambda *args, pi: seen.append(pi) or SimpleNamespace(load_weights=lambda weights: None))
+    assert session(world, tmp_path, "ibtpo").prompter.reward == "verifier"
+    session(world, tmp_path, "ibtpo-temperature")
+    assert seen == ["raw", "temperature"]
+    control = session(world, tmp_path, "format-reward", probe_problems=0)
+    assert (control.prompter.reward, control.prompter.seed) == ("format", 3)
+    used = []
+    monkeypatch.setattr(run, "grow", lambda problems, prompter, *_: used.append(prompter.reward) or [])
+    control.trainer.batch = []
+    control.grow([], 0)
+    with pytest.warns(RuntimeWarning):  # the mean of no rewards
+        control.validate()
+    assert used == ["format", "verifier"]
+
+
+def test_erpo_trains_from_its_signals(world, tmp_path):
+    out = train(world, tmp_path / "run", method="erpo", config=changed(world.config, iterations=1, probe_problems=0))
+    row = next(row for row in read_jsonl(out / "metrics.jsonl") if "train/loss" in row)
+    assert set(row) >= METRICS and row["train/shared_ratio"] > 1
+    assert json.loads((out / "run.json").read_text())["method"]["advantage"]["name"] == "erpo"
+
+
+def test_training_leaves_vllm_alone():
+    """Importing it takes seconds; TRL would wherever it is installed. What we told TRL holds for its import only."""
+    code = "import sys, ibtpo.training.run, trl.import_utils as t; print('vllm' in sys.modules, t.is_vllm_available.__module__)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["False", "trl.import_utils"]
 
 
 def test_lora_trains_adapters_and_saves_a_plain_model(world, tmp_path):
@@ -209,7 +262,7 @@ def test_the_tidy_artifact_holds_one_observation_a_row(finished, tmp_path):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
 def test_a_missing_gpu_is_told_before_anything_starts(world, tmp_path):
-    raw = world.config.model_dump(mode="json")
+    raw = world.config.model_dump(mode="json", exclude_unset=True)
     raw["engine"]["device"] = "cuda"
     with pytest.raises(IbtpoError, match="no GPU is visible"):
         train(world, tmp_path / "run", config=Config.model_validate(raw))
@@ -217,7 +270,7 @@ def test_a_missing_gpu_is_told_before_anything_starts(world, tmp_path):
 
 
 def test_an_unknown_method_and_a_missing_policy_are_named(world, tmp_path):
-    with pytest.raises(IbtpoError, match="no method 'nosuch'; known: grpo, ibtpo"):
+    with pytest.raises(IbtpoError, match="no method 'nosuch'; known: grpo, clip-higher, "):
         train(world, tmp_path / "run", method="nosuch")
     with pytest.raises(IbtpoError, match="holds no model"):
         train(world, tmp_path / "run", policy=tmp_path / "nowhere")

@@ -8,8 +8,9 @@ from helpers import hang, make_tree, one_step_tree, trees
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ibtpo.tree import covariance, density, ib_score, information_gain, mean_etas, ratio
+from ibtpo.tree import LITERAL, Scoring, covariance, density, ib_score, information_gain, mean_etas, ratio
 
+HIERARCHICAL, SQUARED = Scoring("hierarchical"), Scoring(ratio_power=2)
 exact = settings(derandomize=True, deadline=None, max_examples=150)
 betas = st.sampled_from([1.0, 5.0, 10.0])
 PI = (0.9, 0.8, 0.7, 0.6)
@@ -133,3 +134,63 @@ def test_all_wrong_groups_rank_by_uncertainty(tree, beta):
             total = sum(child.draws for child in node.children.values())
             confidence = sum(child.draws * child.pi for child in node.children.values()) / total
             assert ib_score(node, beta) == pytest.approx(1 - confidence)
+
+
+def test_row_8_hierarchical_densities_weigh_children_by_their_draws():
+    tree = unbalanced()
+    first, second = tree.root.children.values()
+    assert density(tree.root) == pytest.approx(1 / 6) and density(tree.root, HIERARCHICAL) == 0.5
+    assert (ratio(first, HIERARCHICAL), ratio(second, HIERARCHICAL)) == pytest.approx((0, 2), abs=1e-6)
+    # J = (1 - mean pi) + beta Cov(r, pi) = .3 + 5 * (-.1)
+    assert ib_score(tree.root, 5.0, HIERARCHICAL) == pytest.approx(-0.2, abs=1e-6)
+    hang(tree, first, "d$", 1.0)  # five draws "d$" and one "b$" at the first child: 1 of its 6 leaves is right
+    assert density(first, HIERARCHICAL) == pytest.approx((5 * 1 / 5 + 0) / 6)
+    hang(tree, tree.root, "c$", 1.0)  # two of three draws
+    assert density(tree.root, HIERARCHICAL) == pytest.approx((1 * 1 / 6 + 2 * 1) / 3)
+
+
+def test_r_squared_golden():
+    """D.1's root with R = 1000: r = 4, 0, 0, 0, so mean(r^2 pi) = 16 * .9 / 4 and J = (beta + 1)(1 - .75) - beta (1 - 3.6)."""
+    root = one_step_tree([1.0, 0.0, 0.0, 0.0], PI).root
+    child = next(iter(root.children.values()))
+    assert information_gain(child, 5.0, SQUARED) == pytest.approx(16 - 1.2, abs=1e-5)
+    assert ib_score(root, 5.0, SQUARED) == pytest.approx(6 * 0.25 - 5 * (1 - 3.6), abs=1e-5)
+    single = one_step_tree([1.0], [0.9]).root
+    assert ib_score(single, 5.0, SQUARED) == pytest.approx(0.1, abs=1e-12), "r = 1: the power does not matter"
+
+
+def test_scorings_are_checked():
+    assert Scoring("literal", 1) == LITERAL and hash(LITERAL) == hash(Scoring())
+    for bad in ({"density": "pooled"}, {"ratio_power": 3}):
+        with pytest.raises(ValueError, match="ratio_power 1 or 2"):
+            Scoring(**bad)
+
+
+@exact
+@given(trees() | trees(splits=True), betas)
+def test_hierarchical_densities_are_recursive_means_and_make_mean_r_one(tree, beta):
+    """The cached values equal the recursion of row 8, unscored draws left out; J = (1 - mean pi) + beta Cov."""
+
+    def recursive(node):
+        parts = [(child.draws, recursive(child)) for child in node.children.values()]
+        parts = [(weight, value) for weight, value in parts if value is not None]
+        if parts:
+            return sum(weight * value for weight, value in parts) / sum(weight for weight, _ in parts)
+        return node.wins / node.count if node.count else None
+
+    for node in tree.nodes:
+        if node.count:
+            assert density(node, HIERARCHICAL) == pytest.approx(recursive(node), abs=1e-12)
+            assert -1e-12 <= density(node, HIERARCHICAL) <= 1 + 1e-12
+        if node.children:
+            gain, confidence = mean_etas(node, beta, HIERARCHICAL)
+            assert gain == pytest.approx(-1 / beta, abs=1e-6), "mean r = 1"
+            expected = 1 - confidence + beta * covariance(node, beta, HIERARCHICAL)
+            assert ib_score(node, beta, HIERARCHICAL) == pytest.approx(expected, abs=1e-6)
+
+
+@exact
+@given(trees(independent=True, rewards=(0.0, 1.0)))
+def test_both_densities_agree_where_every_trajectory_started_at_the_root(tree):
+    for node in tree.nodes:
+        assert density(node, HIERARCHICAL) == pytest.approx(density(node), abs=1e-12)

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from helpers import END, EOS, PIECES, UNKNOWN, VOCABULARY, encode, letter
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from transformers import PreTrainedTokenizerFast
 from transformers.convert_slow_tokenizer import bytes_to_unicode
 
-from ibtpo.tree import Segmenter
+from ibtpo.tree import BlockSegmenter, Segmenter
 
 exact = settings(derandomize=True, deadline=None, max_examples=150)
 
@@ -193,6 +194,44 @@ def test_a_branch_splits_like_the_whole_response(ids, rest):
     for number in range(len(steps)):
         prefix = [token for step in steps[:number] for token in step]
         assert steps[:number] + split(continuation) == split(prefix + continuation)
+
+
+@exact
+@given(st.lists(tokens, max_size=16), st.lists(tokens, max_size=12))
+def test_behind_any_prefix_steps_end_where_those_of_the_whole_response_do(prefix, rest):
+    """Also where the prefix ends inside a step, or inside a character (a fork of EPTree)."""
+    segmenter = Segmenter(VOCABULARY, EOS)
+    whole = segmenter.ends(prefix + rest)
+    assert segmenter.ends(rest, prefix) == [end - len(prefix) for end in whole if end > len(prefix)]
+    assert [token for step in segmenter.split(rest, prefix) for token in step] == rest
+    closed = [end for end in whole if end <= len(prefix)]
+    if closed:
+        assert segmenter.ends(rest, prefix[closed[-1] :]) == segmenter.ends(rest, prefix), "only the open step counts"
+
+
+def test_the_rest_of_a_step_behind_its_beginning():
+    split = Segmenter(VOCABULARY, EOS).split
+    assert split((2, letter("b")), encode("a")) == [(2,), encode("b")], "a delimiter after text that the prefix holds"
+    assert split((2, letter("b")), encode("a|")) == [(2, letter("b"))], "leading white space"
+    assert split((1, EOS), encode("a|")) == [(1, EOS)], "a blank tail cannot join a step of the prefix"
+
+
+@exact
+@given(st.lists(tokens, max_size=30), st.integers(0, 30), st.integers(1, 9))
+def test_blocks_are_counted_from_the_root(ids, cut, size):
+    split = BlockSegmenter(Segmenter(VOCABULARY, EOS), size).split
+    blocks = split(ids)
+    assert [token for block in blocks for token in block] == ids and all(len(block) == size for block in blocks[:-1])
+    assert not blocks or 1 <= len(blocks[-1]) <= size
+    cut = min(cut, len(ids))
+    assert [len(b) for b in split(ids[cut:], ids[:cut])] == [
+        b for b in np.diff([cut, *range(cut - cut % size + size, len(ids), size), len(ids)]) if b
+    ]
+
+
+def test_a_block_has_at_least_one_token():
+    with pytest.raises(ValueError, match="give at least 1"):
+        BlockSegmenter(Segmenter(VOCABULARY, EOS), 0)
 
 
 @pytest.fixture(scope="module")

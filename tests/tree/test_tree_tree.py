@@ -176,7 +176,7 @@ def test_a_leaf_or_a_foreign_node_cannot_be_continued():
 
 
 @exact
-@given(trees())
+@given(trees() | trees(splits=True))
 def test_every_tree_is_consistent(tree):
     assert [node.index for node in tree.nodes] == list(range(len(tree.nodes)))
     assert tree.generated_tokens == sum(len(t.ids) - t.branch.prefix_length for t in tree.trajectories)
@@ -196,7 +196,7 @@ def test_every_tree_is_consistent(tree):
 
 
 @exact
-@given(trees())
+@given(trees() | trees(splits=True))
 def test_conservation_of_reward_density(tree):
     """sum_c count(c) p(c) = count(n) p(n)."""
     for node in tree.nodes:

@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 from workspace import Project
 
+from ibtpo.config.paths import FIGURES, TABLES
+
 SMOKE = ("--profile", "profiles/local", "all", "--config", "preset=smoke")
-OUTPUTS = ("tables/table1", "tables/table3", "figures/figure5")
+OUTPUTS = [*(f"tables/{name}" for name in TABLES), *(f"figures/{name}" for name in FIGURES)]
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +37,8 @@ def digests(project: Project) -> dict[str, str]:
 
 def test_everything_is_made_once(finished):
     made = set(digests(finished))
-    tables = {f"tables/{name}.{kind}" for name in ("table1", "table3") for kind in ("md", "csv", "tex", "caption.txt")}
-    assert made == tables | {f"figures/figure5.{kind}" for kind in ("svg", "pdf", "png", "caption.txt")}
+    tables = {f"tables/{name}.{kind}" for name in TABLES for kind in ("md", "csv", "tex", "caption.txt")}
+    assert made == tables | {f"figures/{name}.{kind}" for name in FIGURES for kind in ("svg", "pdf", "png", "caption.txt")}
     assert finished.jobs(*SMOKE) == {}
 
 
@@ -46,7 +48,7 @@ def test_the_table_counts_what_was_sampled(finished):
     table = pd.read_csv(root / "tables" / "table1.csv")
     measured = table[table["grid"].str.startswith("Measured")]
     config = finished.paths("smoke").config
-    for method in config.table1:
+    for method in config.tables["table1"]:
         frames = [pd.read_parquet(path) for path in root.glob(f"artifacts/scores-{method}-seed*.parquet")]
         scores = pd.concat(frames)
         assert len(frames) == len(config.seeds)
@@ -90,6 +92,6 @@ def test_published_artifacts_rebuild_tables_and_figures_byte_for_byte(finished, 
     for path in [project.folder / ".snakemake", *(path for path in root.iterdir() if path.name != "published")]:
         shutil.rmtree(path)
     said = project.snakemake(*SMOKE)
-    assert project.counts(said) == {"all": 1, "table1": 1, "table3": 1, "figure5": 1}
+    assert project.counts(said) == {"all": 1, **dict.fromkeys(TABLES | FIGURES, 1)}
     assert digests(project) == digests(finished)
     assert "train" in project.jobs("table1", "--config", "preset=smoke", "artifacts=fresh")

@@ -5,13 +5,15 @@ import time
 
 import pytest
 
+from ibtpo.config import paths
 from ibtpo.config.paths import SHOWN
 
 BASE = {"build_data": 1, "train_policy": 1}
-TABLE1 = {**BASE, "train": 6, "sample": 7, "score": 7, "table1": 1}
-TABLE3 = {**BASE, "compare": 1, "table3": 1}
-FIGURE5 = {**BASE, "train": 6, "metrics": 6, "figure5": 1}
-ALL = {**TABLE1, **TABLE3, **FIGURE5, "all": 1}
+TABLE1 = {**BASE, "train": 24, "sample": 25, "score": 25, "table1": 1}  # 8 methods x 3 seeds, and the base policy
+TABLE3 = {**BASE, "compare": 8, "table3": 1}
+FIGURE5 = {**BASE, "train": 24, "metrics": 24, "figure5": 1}
+TABLES = {**dict.fromkeys(SHOWN, 1), "all": 1}
+ALL = {**BASE, "train": 75, "sample": 76, "score": 76, "metrics": 27, "offline": 25, "compare": 14, **TABLES}
 
 
 @pytest.mark.parametrize("profile", [[], ["--profile", "slurm"], ["--profile", "profiles/local"]], ids=["default", "slurm", "local"])
@@ -53,18 +55,17 @@ def test_published_artifacts_of_another_configuration_are_not_read(project):
     assert project.jobs("table1", "--config", "methods={ibtpo: {advantage: {beta: 4}}}") == ibtpo_alone
 
 
-TABLES = {"table1": 1, "table3": 1, "figure5": 1, "all": 1}
-RUNS = {"train": 6, "metrics": 6, "sample": 6, "score": 6, **TABLES}
+RUNS = {"train": 75, "metrics": 27, "sample": 75, "score": 75, "offline": 24, **TABLES}
 
 
 @pytest.mark.parametrize(
     "change, jobs",
     [
         ("train={learning_rate: 1.0e-3}", RUNS),
-        ("evaluate={samples: 33}", {"sample": 7, "score": 7, **TABLES}),
+        ("evaluate={samples: 33}", {"sample": 76, "score": 76, **TABLES}),
         ("evaluate={confidence: 0.9}", TABLES),
         ("methods={grpo: {title: other}}", TABLES),
-        ("samplers={random12: {min_room: 9}}", {"compare": 1, **TABLES}),
+        ("samplers={independent12: {min_room: 9}}", {"compare": 1, **TABLES}),
         ("resources={heavy: {memory_mb: 4000}}", {}),
         ("preset=tiny", {}),
     ],
@@ -85,7 +86,7 @@ def test_changed_rule_and_caption(finished):
     rules = finished.path("workflow/rules/tables.smk")
     rules.write_text(rules.read_text().replace("{CLI} table", "exec {CLI} table"))
     said = finished.snakemake("--dry-run", "all")
-    assert finished.counts(said) == {"table1": 1, "table3": 1, "all": 1}
+    assert finished.counts(said) == {**dict.fromkeys(paths.TABLES, 1), "all": 1}
     assert "Code has changed" in said
 
 
@@ -94,9 +95,9 @@ def test_publishing_leaves_nothing_to_do_but_the_tables(finished):
     stale.parent.mkdir(parents=True)
     stale.touch()
     finished.snakemake("publish")
-    paths = finished.paths()
-    names = {artifact for name in SHOWN for artifact in paths.shown(name)}
-    assert {path.name for path in stale.parent.iterdir()} == {paths.published(name).name for name in names}
+    place = finished.paths()
+    names = {artifact for name in SHOWN for artifact in place.shown(name)}
+    assert {path.name for path in stale.parent.iterdir()} == {place.published(name).name for name in names}
     finished.path("results/tiny/artifacts").rename(finished.path("away"))
     assert finished.jobs("all") == TABLES
 

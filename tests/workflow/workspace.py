@@ -94,8 +94,9 @@ class Project:
     def pretend(self) -> None:
         """Everything of the tiny preset as if it had been made: empty files, and Snakemake's records of how."""
         paths = self.paths()
-        files = [paths.data / "done.json", *(paths.run(policy) / "done.json" for policy in paths.policies), paths.computed("samplers")]
-        files += [paths.computed(f"{kind}-{policy}") for kind in ("samples", "scores") for policy in paths.policies]
+        files = [paths.data / "done.json", *(paths.run(policy) / "done.json" for policy in paths.policies)]
+        files += [paths.computed(f"trees-{strategy}") for strategy in paths.config.comparison.strategies]
+        files += [paths.computed(f"{kind}-{policy}") for kind in ("samples", "scores", "offline") for policy in paths.policies]
         files += [paths.computed(f"metrics-{policy}") for policy in paths.runs]
         files += [path for name in SHOWN for path in paths.outputs(name)]
         for file in files:

@@ -16,7 +16,7 @@ WORLD = World()
 COUNTDOWN = {"min_numbers": 6, "max_numbers": 6, "min_value": 1, "max_value": 9, "min_target": 1, "max_target": 20, "operators": ("+", "-")}
 COUNTDOWN["shuffle"] = False
 TASKS = {**WORLD.in_domain, **WORLD.out_of_domain, "countdown": COUNTDOWN}
-EQUATION = re.compile(r"(-?\d+)([-+*])(\d+)=(-?\d+)\.?")
+EQUATION = re.compile(r"(-?\d+)([-+*])(\d+)[=~](-?\d+)\.?")
 
 
 def draw(task, number=150, seed=3):
@@ -78,17 +78,22 @@ def test_metadata_is_all_that_scoring_needs():
         assert json.loads(problem.metadata)["answer"] == problem.answer
 
 
-def test_careless_solutions_are_off_by_one_at_the_slip_rate_and_go_on_from_there():
-    rng, off, steps = Random(0), 0, 0
-    for problem in draw("chain-sum-8"):
-        *lines, box = FAMILIES["chain-sum"].careless(json.loads(problem.metadata), 0.3, rng)
+@pytest.mark.parametrize("task", ["chain-sum-8", "leg-counting"])
+def test_careless_solutions_are_rough_at_one_rate_off_by_one_at_another_and_go_on_from_there(task):
+    rng, rough, off, sums = Random(0), 0, 0, 0
+    for problem in draw(task):
+        *lines, box = FAMILIES[problem.family].careless(json.loads(problem.metadata), 0.6, 0.3, rng)
         total = None
         for line in lines:
             left, operator, right, result = EQUATION.fullmatch(line).groups()
+            if operator == "*":
+                assert int(left) * int(right) == int(result)
+                continue
             assert total in (None, left)
             error, total = int(result) - int(left) - int(operator + right), result
-            assert error in (-1, 0, 1)
-            off, steps = off + abs(error), steps + 1
+            assert error in ((-1, 0, 1) if "~" in line else (0,))
+            rough, off, sums = rough + ("~" in line), off + abs(error), sums + 1
         assert box == f"\\boxed{{{total}}}"
-        assert verify("chain-sum", problem.metadata, box).reward == (total == problem.answer)
-    assert off / steps == pytest.approx(0.3, abs=0.05)
+        assert verify(problem.family, problem.metadata, box).reward == (total == problem.answer)
+    assert rough / sums == pytest.approx(0.6, abs=0.05)
+    assert off / rough == pytest.approx(0.3, abs=0.05)

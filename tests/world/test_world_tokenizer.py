@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from ibtpo.config.models import World
+from ibtpo.rollout.chat import encode_prompt
 from ibtpo.world import DELIMITER
 from ibtpo.world.build import stream
-from ibtpo.world.tokenizer import encode_prompt, train_tokenizer
+from ibtpo.world.tokenizer import train_tokenizer
 
 SOLUTIONS = [
     DELIMITER.join(problem.steps)

@@ -1,12 +1,16 @@
-"""Evaluation: samples of the benchmarks, their scores apart from them, and the comparison of samplers.
+"""Evaluation: samples of the benchmarks, their scores apart from them, the trees of each sampler, and offline IB-Scores.
 
 INPUTS
     results/<preset>/policy/<hash>/ or results/<preset>/runs/<method>-seed<k>-<hash>/final/, results/<preset>/data/<hash>/
 OUTPUTS
     results/<preset>/artifacts/samples-<policy>-<hash>.parquet
     results/<preset>/artifacts/scores-<policy>-<hash>.parquet
-    results/<preset>/artifacts/samplers-<hash>.parquet
+    results/<preset>/artifacts/trees-<sampler>-<hash>.parquet
+    results/<preset>/artifacts/offline-<policy>-<hash>.parquet
 """
+
+COMPARED = {PATHS.key(f"trees-{name}").removeprefix("trees-"): name for name in CONFIG.comparison.strategies}
+MEASURED = {PATHS.key(f"offline-{name}").removeprefix("offline-"): name for name in PATHS.policies}
 
 
 rule sample:
@@ -52,7 +56,7 @@ rule score:
     resources:
         **reserve(LIGHT),
     shell:
-        "{CLI} score --samples {input.samples:q} --data {params.data:q} --method {params.method:q} --seed {params.seed}"
+        "{CLI} verdicts --samples {input.samples:q} --data {params.data:q} --method {params.method:q} --seed {params.seed}"
         " --out {output:q} > {log:q} 2>&1"
 
 
@@ -61,18 +65,46 @@ rule compare:
         policy=PATHS.policy / "done.json",
         data=PATHS.data / "done.json",
     output:
-        PATHS.computed("samplers"),
+        ROOT / "artifacts" / "trees-{compared}.parquet",
     params:
+        strategy=lambda wildcards: COMPARED[wildcards.compared],
         policy=PATHS.model(BASE),
         data=PATHS.data,
     log:
-        LOGS / "compare" / f"{PATHS.key('samplers')}.log",
+        LOGS / "compare" / "{compared}.log",
     benchmark:
-        BENCHMARKS / "compare" / f"{PATHS.key('samplers')}.tsv"
+        BENCHMARKS / "compare" / "{compared}.tsv"
+    wildcard_constraints:
+        compared="|".join(map(re.escape, COMPARED)),
     message:
-        "Comparing samplers on the base policy"
+        "Growing trees on the base policy with {params.strategy}"
     threads: HEAVY.threads
     resources:
         **reserve(HEAVY),
     shell:
-        "{CLI} compare --policy {params.policy:q} --data {params.data:q} --out {output:q} > {log:q} 2>&1"
+        "{CLI} compare --strategy {params.strategy:q} --policy {params.policy:q} --data {params.data:q} --out {output:q} > {log:q} 2>&1"
+
+
+rule offline:
+    input:
+        policy=lambda wildcards: PATHS.run(MEASURED[wildcards.measured]) / "done.json",
+        data=PATHS.data / "done.json",
+    output:
+        ROOT / "artifacts" / "offline-{measured}.parquet",
+    params:
+        policy=lambda wildcards: PATHS.model(MEASURED[wildcards.measured]),
+        name=lambda wildcards: MEASURED[wildcards.measured],
+        data=PATHS.data,
+    log:
+        LOGS / "offline" / "{measured}.log",
+    benchmark:
+        BENCHMARKS / "offline" / "{measured}.tsv"
+    wildcard_constraints:
+        measured="|".join(map(re.escape, MEASURED)),
+    message:
+        "Measuring the offline IB-Score of {params.name}"
+    threads: HEAVY.threads
+    resources:
+        **reserve(HEAVY),
+    shell:
+        "{CLI} offline --policy {params.policy:q} --name {params.name:q} --data {params.data:q} --out {output:q} > {log:q} 2>&1"

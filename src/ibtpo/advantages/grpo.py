@@ -14,7 +14,7 @@ from ibtpo.advantages.group import reward_std
 from ibtpo.tree import ReasoningTree, Trajectory, density
 
 
-def grpo(tree: ReasoningTree, spec) -> list[np.ndarray]:
+def grpo(tree: ReasoningTree, spec, signals=None) -> list[np.ndarray]:
     """One float64 array of shape (len(trajectory.ids),) per trajectory, in order; spec = config.Advantage (std_ddof, std_epsilon)."""
     mean, std = density(tree.root), reward_std(tree, spec.std_ddof)
 

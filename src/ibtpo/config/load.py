@@ -15,6 +15,7 @@ from ibtpo.config.models import Config
 
 FOLDER = Path("config")  # relative to the working directory
 METHODS = "methods.yaml"  # samplers and methods, shared by all presets
+DATASETS = "datasets.yaml"  # sources and cleaning of real data; no preset
 
 
 class ConfigError(IbtpoError):
@@ -44,7 +45,7 @@ def _find(preset: str | Path) -> Path:
     if path.suffix not in (".yaml", ".yml"):
         path = FOLDER / f"{preset}.yaml"
     if not path.is_file():
-        known = sorted(file.stem for file in path.parent.glob("*.yaml") if file.name != METHODS)
+        known = sorted(file.stem for file in path.parent.glob("*.yaml") if file.name not in (METHODS, DATASETS))
         raise ConfigError(f"there is no preset {path.stem!r} ({path} does not exist). Known presets: {', '.join(known) or 'none'}.")
     return path
 

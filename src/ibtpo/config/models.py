@@ -6,15 +6,15 @@ Values marked [OURS] are choices of this project; the paper does not state them.
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+
+from ibtpo.config.methods import Loss, Method, Sampler
+from ibtpo.config.strict import Strict
 
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 _CHAIN_SUM = {"family": "chain-sum", "min_digits": 1, "max_digits": 1}
@@ -37,9 +37,10 @@ class World(Strict):
         min_length=1,
         description="[OURS] tasks of supervised stage, training and validation: name, family, reasoning-gym's options (ranges of numbers)",
     )
-    slip_rate: float = Field(
-        0.3, ge=0, le=1, description="[OURS] chance that a step of a chain sum's worked solution is off by one: the base policy wavers"
+    rough_rate: float = Field(
+        0.6, ge=0, le=1, description="[OURS] chance that a step of a worked sum is done roughly: the base policy has a choice at every step"
     )
+    slip_rate: float = Field(0.45, ge=0, le=1, description="[OURS] chance that a rough step is off by one")
     out_of_domain: dict[str, dict[str, Any]] = Field(
         {"gcd": {"min_value": 2, "max_value": 99}, "leg-counting": {"min_animals": 2, "max_animals": 3, "max_instances": 5}},
         description="[OURS] tasks of the transfer benchmarks, rare in the supervised stage",
@@ -100,53 +101,6 @@ class Engine(Strict):
     block_size: int = Field(32, gt=0, description="tokens of a KV block; a prefix is cached in whole blocks")
 
 
-class Sampler(Strict):
-    """Shape of a tree. G = B0 + (L - 1) K B trajectories (paper, set-up: 4, 9, 1, 1 -> 12)."""
-
-    name: Literal["independent", "random", "ibtree"] = Field(description="strategy")
-    group_size: int = Field(gt=1, description="G, trajectories per problem")
-    initial: int | None = Field(None, description="B0, rollouts from the root")
-    iterations: int | None = Field(None, description="L, including the initial one")
-    nodes: int | None = Field(None, description="K, nodes expanded per iteration")
-    branches: int | None = Field(None, description="B, continuations per expanded node")
-    beta: float = Field(5.0, gt=0, description="weight in the IB objective")
-    min_room: int = Field(64, ge=1, description="[OURS] tokens that must be left below a node to expand it (D.2 row 3)")
-
-    @model_validator(mode="after")
-    def shape(self) -> Sampler:
-        if self.name == "independent":
-            return self
-        shape = (self.initial, self.iterations, self.nodes, self.branches)
-        if any(value is None or value < 1 for value in shape):
-            raise ValueError(f"sampler {self.name!r} needs initial, iterations, nodes and branches, each >= 1")
-        leaves = self.initial + (self.iterations - 1) * self.nodes * self.branches
-        if leaves != self.group_size:
-            raise ValueError(
-                f"tree shape gives B0 + (L-1)*K*B = {self.initial} + {self.iterations - 1}*{self.nodes}*{self.branches} = {leaves} "
-                f"leaves but group_size is {self.group_size}: make them equal"
-            )
-        return self
-
-
-class Advantage(Strict):
-    """From the rewards of a tree to one advantage per token."""
-
-    name: Literal["grpo", "ibtpo"] = Field(description="estimator")
-    beta: float = Field(5.0, gt=0, description="beta of A_IB")
-    local_weight: float = Field(0.1, ge=0, description="lambda, weight of A_IB")
-    std_ddof: Literal[0, 1] = Field(1, description="1: unbiased std of the rewards, as torch and ms-swift have it; 0: of the population")
-    std_epsilon: float = Field(1.0e-4, ge=0, description="added to the unbiased std of the rewards")
-    mask_equal_groups: bool = Field(False, description="[OURS] advantage 0 in groups of equal rewards (D.2 row 21)")
-
-
-class Regulariser(Strict):
-    """What holds the policy near the one that sampled and near the reference (C.1)."""
-
-    clip: float = Field(0.2, gt=0, description="eps")
-    clip_high: float = Field(0.2, gt=0, description="eps_h; 0.26 is clip-higher")
-    kl: float = Field(0.001, ge=0, description="beta_KL, weight of the k3 estimate")
-
-
 class Train(Strict):
     """Reinforcement learning (C.1)."""
 
@@ -157,7 +111,7 @@ class Train(Strict):
     warmup_steps: int = Field(0, ge=0, description="[OURS] optimiser steps over which the learning rate rises")
     weight_decay: float = Field(0.0, ge=0, description="[OURS] of AdamW")
     max_grad_norm: float = Field(1.0, gt=0, description="[OURS] gradients are scaled down to this norm")
-    loss: Literal["grpo", "bnpo", "dapo"] = Field("grpo", description="[OURS] grpo: mean over a sequence, then over sequences")
+    loss: Loss = Field("grpo", description="[OURS] grpo: mean over a sequence, then over sequences")
     lora_rank: int = Field(0, ge=0, description="0 = full fine-tuning")
     validate_every: int = Field(10, gt=0, description="iterations between validations; also at 0 and at the end")
     validation_samples: int = Field(8, gt=0, description="k of the validation's avg@k")
@@ -166,6 +120,7 @@ class Train(Strict):
     probe_seeds: int = Field(4, gt=0, description="[OURS] seed trajectories per problem in the probe")
     checkpoint_every: int = Field(10, gt=0, description="iterations between checkpoints")
     micro_batch: int = Field(0, ge=0, description="sequences per forward pass, changes memory and speed only; 0 = the whole minibatch")
+    prefix_sharing: bool = Field(True, description="computes each distinct prefix of a minibatch once, changes memory and speed only")
 
     @model_validator(mode="after")
     def whole_minibatches(self) -> Train:
@@ -180,24 +135,30 @@ class Evaluate(Strict):
     samples: int = Field(32, gt=0, description="samples per problem")
     pass_at: tuple[PositiveInt, ...] = Field((1, 2, 4, 8, 16, 32), min_length=1, description="k of pass@k")
     benchmarks: tuple[str, ...] = Field(min_length=1, description="columns of Table 1, in order: families of `world`")
-    bootstrap: int = Field(2000, gt=0, description="resamples of an interval")
     confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
 
 
 class Comparison(Strict):
-    """Table 3: samplers on one fixed policy and one fixed problem set."""
+    """Tables of samplers on one fixed policy and one fixed problem set: Table 3 and Table 6."""
 
     problems: int = Field(1024, gt=0, description="training problems")
-    strategies: tuple[str, ...] = Field(min_length=1, description="names of samplers")
+    table3: tuple[str, ...] = Field(min_length=1, description="samplers of Table 3, in order")
+    table6: tuple[str, ...] = Field(min_length=1, description="samplers of Table 6, the grid of (B0, K, B)")
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """All samplers, each once."""
+        return tuple(dict.fromkeys(self.table3 + self.table6))
 
 
-class Method(Strict):
-    """A method = sampler x advantage x regulariser: one row of methods.yaml."""
+class Offline(Strict):
+    """The offline IB-Score of a policy (D.2 row 29): fresh rollouts at every step node of seed trajectories."""
 
-    title: str = Field(description="name in tables and figures")
-    sampler: str = Field(description="name of a sampler")
-    advantage: Advantage
-    regulariser: Regulariser = Regulariser()
+    problems: int = Field(1024, gt=0, description="problems, the same for every policy")
+    source: Literal["train", "validation"] = Field("train", description="[OURS] problem set they are taken from, evenly spaced")
+    seeds: int = Field(4, gt=0, description="seed trajectories per problem")
+    draws: int = Field(5, gt=1, description="B, fresh rollouts per step node")
+    beta: float = Field(5.0, gt=0, description="of the IB-Score, the same for every policy")
 
 
 class Job(Strict):
@@ -233,7 +194,9 @@ class Config(Strict):
     train: Train
     evaluate: Evaluate
     comparison: Comparison
-    table1: tuple[str, ...] = Field(min_length=1, description="methods of Table 1 (and Figure 5), in order")
+    offline: Offline = Offline()
+    tables: dict[str, tuple[str, ...]] = Field(description="methods of each table of accuracies, in order")
+    figures: dict[str, tuple[str, ...]] = Field(description="methods of each figure, in order")
     resources: Resources = Resources()
 
     @model_validator(mode="after")
@@ -241,18 +204,23 @@ class Config(Strict):
         """Every name that is used is defined, no list repeats itself, and what becomes a file name can be one."""
         benchmarks = {**self.world.in_domain, **self.world.out_of_domain}
         for where, names, known in [
-            ("table1", self.table1, self.methods),
-            ("comparison.strategies", self.comparison.strategies, self.samplers),
+            *((f"tables.{name}", chosen, self.methods) for name, chosen in self.tables.items()),
+            *((f"figures.{name}", chosen, self.methods) for name, chosen in self.figures.items()),
+            ("comparison.table3", self.comparison.table3, self.samplers),
+            ("comparison.table6", self.comparison.table6, self.samplers),
             ("evaluate.benchmarks", self.evaluate.benchmarks, benchmarks),
             *((f"methods.{name}.sampler", [method.sampler], self.samplers) for name, method in self.methods.items()),
         ]:
             for name in names:
                 if name not in known:
-                    raise ValueError(f"{where}: {name!r} is not defined. Known: {', '.join(known)}")
+                    near = get_close_matches(name, known, n=5, cutoff=0.3) or list(known)[:5]
+                    raise ValueError(f"{where}: {name!r} is not defined. Known: {', '.join(near)}{', ...' * (len(near) < len(known))}")
         for where, names in [
             ("seeds", self.seeds),
-            ("table1", self.table1),
-            ("comparison.strategies", self.comparison.strategies),
+            *((f"tables.{name}", chosen) for name, chosen in self.tables.items()),
+            *((f"figures.{name}", chosen) for name, chosen in self.figures.items()),
+            ("comparison.table3", self.comparison.table3),
+            ("comparison.table6", self.comparison.table6),
             ("evaluate.benchmarks", self.evaluate.benchmarks),
         ]:
             if len(set(names)) < len(names):
@@ -275,8 +243,28 @@ class Config(Strict):
             ("train.problems_per_iteration", self.train.problems_per_iteration, "world.train", self.world.train),
             ("train.probe_problems", self.train.probe_problems, "world.validation", self.world.validation),
             ("comparison.problems", self.comparison.problems, "world.train", self.world.train),
+            ("offline.problems", self.offline.problems, f"world.{self.offline.source}", getattr(self.world, self.offline.source)),
             ("sampling.max_tokens", self.sampling.max_tokens, "policy.max_positions", self.policy.max_positions),
         ]:
             if number > limit:
                 raise ValueError(f"{taken} is {number}, more than {there} = {limit}. Lower the first or raise the second")
+        return self
+
+    @model_validator(mode="after")
+    def sense(self) -> Config:
+        """No method asks for what its parts or the engine cannot do."""
+        for name, method in self.methods.items():
+            method.check(name, self.samplers[method.sampler])
+        shown = {name for chosen in (*self.tables.values(), *self.figures.values()) for name in chosen}
+        for name in sorted({*self.comparison.strategies, *(self.methods[method].sampler for method in shown)}):
+            sampler = self.samplers[name]
+            if sampler.pi == "temperature" and self.engine.kind == "vllm" and self.sampling.temperature != 1:
+                raise ValueError(
+                    f"samplers.{name}: pi is 'temperature', but vLLM returns log-probs of the raw model only. Set engine.kind: transformers"
+                )
+            if sampler.name == "treepo" and sampler.segment * sampler.depth < self.sampling.max_tokens:
+                raise ValueError(
+                    f"samplers.{name}: {sampler.depth} segments of {sampler.segment} tokens are fewer than sampling.max_tokens = "
+                    f"{self.sampling.max_tokens}. Raise depth or segment"
+                )
         return self

@@ -12,8 +12,6 @@ from ibtpo.config import slices
 from ibtpo.config.models import Config
 from ibtpo.config.slices import BASE, slice_hash
 
-SAMPLERS = "samplers"  # artifact of the comparison of samplers
-
 
 class Paths:
     """Paths of one configuration. A policy is named `base` or `<method>-seed<k>`."""
@@ -37,14 +35,16 @@ class Paths:
         return self.run(policy) if policy == BASE else self.run(policy) / "final"
 
     def key(self, artifact: str) -> str:
-        """File stem of an artifact: its name (`scores-base`, `metrics-grpo-seed0`, `samplers`, ...) and the hash of its slice."""
-        kind, _, policy = artifact.partition("-")
-        if artifact == SAMPLERS:
-            content = slices.comparison(self.config)
+        """File stem of an artifact: its name (`scores-base`, `metrics-grpo-seed0`, `trees-ibtree12`, ...) and the hash of its slice."""
+        kind, _, name = artifact.partition("-")
+        if kind == "trees":
+            content = slices.comparison(self.config, name)
         elif kind == "metrics":
-            content = slices.train(self.config, *self.runs[policy])
+            content = slices.train(self.config, *self.runs[name])
+        elif kind == "offline":
+            content = slices.offline(self.config, *self.policies[name])
         else:
-            content = slices.samples(self.config, *self.policies[policy])
+            content = slices.samples(self.config, *self.policies[name])
         return f"{artifact}-{slice_hash(content)}"
 
     def computed(self, artifact: str) -> Path:
@@ -77,11 +77,28 @@ def _kind(name: str) -> str:
     return "tables" if name in TABLES else "figures"
 
 
-def _of_runs(kind: str):
-    return lambda config: [f"{kind}-{method}-seed{seed}" for method in config.table1 for seed in config.seeds]
+def _of_runs(kind: str, shown: str, base: bool = False):
+    """Artifacts of a kind for all runs of the methods that a table or a figure shows, with the base policy's where it has one."""
+
+    def names(config: Config) -> list[str]:
+        methods = {**config.tables, **config.figures}.get(shown, ())
+        return [f"{kind}-{BASE}"] * base + [f"{kind}-{method}-seed{seed}" for method in methods for seed in config.seeds]
+
+    return names
 
 
 FORMATS = {"tables": ("csv", "md", "tex", "caption.txt"), "figures": ("svg", "pdf", "png", "caption.txt")}
-TABLES = {"table1": lambda config: [f"scores-{BASE}", *_of_runs("scores")(config)], "table3": lambda config: [SAMPLERS]}
-FIGURES = {"figure5": _of_runs("metrics")}
+ACCURACIES = ("table1", "table2", "table4", "table5", "erpo1", "erpo2", "studies")  # tables of scores
+CURVES = ("figure1", "figure2", "figure3", "figure5", "figure6")  # figures of metrics over training
+TABLES = {
+    **{name: _of_runs("scores", name, base=True) for name in ACCURACIES},
+    "table3": lambda config: [f"trees-{name}" for name in config.comparison.table3],
+    "table6": lambda config: [f"trees-{name}" for name in config.comparison.table6],
+    "ibscore": _of_runs("offline", "ibscore", base=True),
+}
+FIGURES = {
+    **{name: _of_runs("metrics", name) for name in CURVES},
+    "figure7": _of_runs("scores", "figure7", base=True),
+    "ibscores": _of_runs("offline", "ibscores", base=True),
+}
 SHOWN = TABLES | FIGURES

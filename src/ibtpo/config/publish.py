@@ -18,7 +18,7 @@ def publish(paths: Paths) -> list[Path]:
     for target, source in found.items():
         if source != target:
             write_bytes(source.read_bytes(), target)
-    for file in paths.published("samplers").parent.glob("*.parquet"):
+    for file in (paths.root / "published").glob("*.parquet"):
         if file not in found:
             file.unlink()
     return list(found)

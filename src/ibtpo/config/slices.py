@@ -1,6 +1,8 @@
 """Slices of the configuration: what changes the numbers of an artifact, and nothing else. Their hashes name folders and files.
 
 Titles, resources and what only changes speed (concurrency, cache, checkpoints) are in no slice. `evaluate` is in no slice of training.
+Values that equal their default are left out, so a new key keeps the old hashes; a change of a default or of code that changes numbers
+raises REVISION.
 """
 
 from __future__ import annotations
@@ -13,8 +15,15 @@ from typing import Any
 from ibtpo.config.models import Config
 
 LENGTH = 10  # hex digits: 40 bits, no clash in any number of runs that somebody keeps
-REVISION = {"data": 1, "policy": 1, "train": 1, "samples": 1, "comparison": 1}  # raise one when a change of the code changes its numbers
-SPEED = {"checkpoint_every", "micro_batch"}  # keys of policy and train that change speed and memory only
+REVISION = {
+    "data": 2,
+    "policy": 2,
+    "train": 2,
+    "samples": 2,
+    "comparison": 2,
+    "offline": 1,
+}  # raise one when a change of the code changes its numbers
+SPEED = {"checkpoint_every", "micro_batch", "prefix_sharing"}  # keys of policy and train that change speed and memory only
 BASE = "base"  # name of the policy before reinforcement learning
 
 
@@ -40,7 +49,9 @@ def train(config: Config, method: str, seed: int) -> dict[str, Any]:
         "sampler": _plain(config.samplers[chosen.sampler]),
         "advantage": _plain(chosen.advantage),
         "regulariser": _plain(chosen.regulariser),
-        "train": _plain(config.train, SPEED),
+        "train": _plain(config.train.model_copy(update={"loss": chosen.loss or config.train.loss}), SPEED),
+        "reward": chosen.reward,
+        "probe_beta": config.offline.beta,
         "seed": seed,
         **_sampling(config),
     }
@@ -57,13 +68,24 @@ def samples(config: Config, method: str, seed: int) -> dict[str, Any]:
     }
 
 
-def comparison(config: Config) -> dict[str, Any]:
+def comparison(config: Config, strategy: str) -> dict[str, Any]:
+    """Slice of the trees that one sampler grows on the base policy."""
     return {
         "revision": REVISION["comparison"],
         "policy": policy(config),
         "problems": config.comparison.problems,
-        "strategies": {name: _plain(config.samplers[name]) for name in config.comparison.strategies},
+        "strategy": _plain(config.samplers[strategy]),
         "seed": config.seeds[0],
+        **_sampling(config),
+    }
+
+
+def offline(config: Config, method: str, seed: int) -> dict[str, Any]:
+    """Slice of the offline IB-Score of one policy; `method` is BASE for the base policy."""
+    return {
+        "revision": REVISION["offline"],
+        "policy": policy(config) if method == BASE else train(config, method, seed),
+        "offline": _plain(config.offline),
         **_sampling(config),
     }
 
@@ -71,7 +93,8 @@ def comparison(config: Config) -> dict[str, Any]:
 def report(config: Config) -> dict[str, Any]:
     """What tables and figures show beside their artifacts: the configuration (titles, captions, intervals) and the code that draws."""
     sources = ["report/*.py", "report/*.yaml", "evaluation/statistics.py"]
-    return {"config": _plain(config, exclude={"resources", "artifacts", "engine"}), "code": source_hash(*sources)}
+    plain = config.model_dump(mode="json", exclude={"resources", "artifacts", "engine"})
+    return {"config": plain, "code": source_hash(*sources)}
 
 
 def source_hash(*patterns: str) -> str:
@@ -87,4 +110,4 @@ def _sampling(config: Config) -> dict[str, Any]:
 
 
 def _plain(model: Any, exclude: set[str] | None = None) -> dict[str, Any]:
-    return model.model_dump(mode="json", exclude=exclude)
+    return model.model_dump(mode="json", exclude=exclude, exclude_defaults=True)

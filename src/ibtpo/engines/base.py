@@ -30,8 +30,9 @@ class Request:
 class Continuation:
     """The answer to the request of the same id.
 
-    logprobs: natural log-probabilities of `ids` under the raw model (temperature 1, no top-k, no top-p; algorithms D.2 row 10),
-    one per id. finished: ended by EOS, which is then the last of `ids`; otherwise it was cut at max_tokens.
+    logprobs: natural log-probabilities of `ids`, one per id: of the raw model (temperature 1, no top-k, no top-p; algorithms D.2 row 10),
+    or of logits / temperature if the engine was made with pi="temperature". finished: ended by EOS, which is then the last of `ids`;
+    otherwise it was cut at max_tokens.
     """
 
     id: str
@@ -45,10 +46,10 @@ class Engine(Protocol):
 
     figures() counts since the engine was made:
         requests, prompt_tokens, generated_tokens     all engines; prompts are counted whole, also where a cached prefix is reused
-        prefix_queries, prefix_hits                   tokens looked up in, and found in, the prefix cache (vLLM)
+        prefix_queries, prefix_hits                   prompt tokens looked up in, and found in, the prefix cache
         preemptions                                   requests thrown out for lack of KV blocks and computed again (vLLM)
-        kv_blocks_total, kv_blocks_peak, block_size   KV blocks that exist, the most in use at once since the weights were last loaded,
-                                                      tokens of one (vLLM)
+        kv_blocks_total, kv_blocks_peak, block_size   KV blocks that exist, the most in use by running requests at once since the
+                                                      weights were last loaded, tokens of one; requests share blocks with vLLM only
     """
 
     pending: int

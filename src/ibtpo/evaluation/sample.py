@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from transformers import AutoTokenizer
 
 from ibtpo.config.models import Config, Sampler
@@ -13,8 +14,6 @@ from ibtpo.progress import progress
 from ibtpo.rollout.problems import Problem, Prompter, load_problems
 from ibtpo.rollout.scheduler import run, stable_seed
 from ibtpo.tree import ReasoningTree
-
-CHUNK = 32  # problems between two writes
 
 
 def main(config: Config, model_dir: str, name: str, data_dir: str, out: str) -> None:
@@ -34,8 +33,13 @@ def main(config: Config, model_dir: str, name: str, data_dir: str, out: str) -> 
         return [rows(benchmark, problem, tree, prompter) for (benchmark, problem), tree in zip(part, trees, strict=True)]
 
     with progress(f"sample {name}", len(problems) * config.evaluate.samples, "sample") as bar:
-        collect(out, problems, lambda unit: f"{unit[0]}/{unit[1].uid}", sample, CHUNK)
+        collect(out, problems, lambda unit: f"{unit[0]}/{unit[1].uid}", sample, config.evaluate.samples)
     engine.close()
+
+
+def spread(problems: list[Problem], count: int) -> list[Problem]:
+    """`count` problems evenly spaced over the set, so that every family is among them; all if there are no more."""
+    return [problems[i] for i in np.linspace(0, len(problems) - 1, min(count, len(problems))).round().astype(int)]
 
 
 def independent(samples: int) -> Sampler:

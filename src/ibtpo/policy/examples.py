@@ -11,8 +11,8 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from ibtpo import IbtpoError
+from ibtpo.rollout.chat import encode_prompt
 from ibtpo.world import DELIMITER
-from ibtpo.world.tokenizer import encode_prompt
 
 IGNORED = -100  # label of a position outside the loss, as torch's and transformers' cross entropy have it
 

@@ -12,9 +12,16 @@ from ibtpo import IbtpoError
 from ibtpo.config.models import Config
 from ibtpo.io import read_parquet, write_bytes, write_text
 from ibtpo.report.curves import style
+from ibtpo.report.figure1 import figure1
+from ibtpo.report.figure2 import figure2
+from ibtpo.report.figure3 import figure3
 from ibtpo.report.figure5 import figure5
+from ibtpo.report.figure6 import figure6
+from ibtpo.report.figure7 import figure7
+from ibtpo.report.ibscores import ibscores
 
-FIGURES = {"figure5": figure5}
+BUILDERS = (figure1, figure2, figure3, figure5, figure6, figure7, ibscores)
+FIGURES = {builder.__name__: builder for builder in BUILDERS}
 METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}  # no dates: equal data, equal bytes
 
 

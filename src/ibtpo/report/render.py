@@ -60,7 +60,7 @@ def _numbers(cell: Cell, column: Column) -> list[str | int]:
         return absent if value is None else f"{value * column.scale:.{column.decimals + 3}f}"
 
     e = cell.estimate
-    ours = [""] * 5
+    ours = [shown(cell.number, ""), *[""] * 4]
     if e is not None:
         ours = [shown(e.value, ""), shown(e.low, ""), shown(e.high, ""), shown(e.se_problems, "n/a"), shown(e.se_seeds, "n/a")]
     counts = ["" if count is None else count for count in (cell.problems, cell.samples, cell.seeds)]
@@ -70,7 +70,7 @@ def _numbers(cell: Cell, column: Column) -> list[str | int]:
 def _texts(grid: Grid, escape: Callable[[str], str]) -> list[list[str]]:
     """Heading and rows as text. A column that also has values of the paper gets a neighbour that says "reported"."""
     head, rows = [escape(grid.stub)], [[escape(row)] for row in grid.rows]
-    only_reported = all(cell.estimate is None for cell in grid.cells.values())
+    only_reported = all(cell.estimate is None and cell.number is None for cell in grid.cells.values())
     for column in grid.columns:
         cells = [grid.cells.get((row, column.name), Cell()) for row in grid.rows]
         name = escape(f"{column.name}, {column.unit}" if column.unit else column.name)
@@ -88,7 +88,7 @@ def _texts(grid: Grid, escape: Callable[[str], str]) -> list[list[str]]:
 def _ours(cell: Cell, column: Column, escape: Callable[[str], str]) -> str:
     e = cell.estimate
     if e is None:
-        return ""
+        return "" if cell.number is None else f"{cell.number * column.scale:,.{column.decimals}f}"
     sign = "+" if column.signed else ""
     value, low, high = (f"{x * column.scale:{sign},.{column.decimals}f}" for x in (e.value, e.low, e.high))
     return f"{value} [{low}, {high}]" + (f" {escape(cell.note)}" if cell.note else "")

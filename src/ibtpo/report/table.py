@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ibtpo.evaluation.statistics import Estimate
+import numpy as np
+
+from ibtpo.evaluation.statistics import Estimate, Intervals
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,20 @@ class Column:
         """The same quantity as a difference: points of a percentage, with its sign."""
         return replace(self, unit="points" if self.unit == "%" else self.unit, signed=True)
 
+    def mean(self, values: np.ndarray, intervals: Intervals) -> Estimate:
+        """Mean of values (seeds, problems) with its interval; only what is a percentage has the interval of a rate, within [0, 1]."""
+        if self.unit != "%":
+            return intervals.difference([values], [np.zeros_like(values)])
+        rate = intervals.estimate(values)
+        return replace(rate, low=max(rate.low, 0.0), high=min(rate.high, 1.0))
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One observation: ours (`estimate`, in the unit of the statistics) or the paper's (`reported`, as printed), or both."""
+    """One observation: ours (`estimate`, in the unit of the statistics) or the paper's (`reported`, as printed), or both.
+
+    `number` is ours without an interval: a p-value, a setting.
+    """
 
     estimate: Estimate | None = None
     problems: int | None = None
@@ -36,6 +48,7 @@ class Cell:
     seeds: int | None = None
     reported: float | None = None
     note: str = ""
+    number: float | None = None
 
 
 @dataclass(frozen=True)

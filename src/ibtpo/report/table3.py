@@ -1,9 +1,4 @@
-"""Table 3: branching strategies on one fixed policy and one fixed problem set.
-
-Paper: IB-TPO, Table 3. Eff-Rate = share of groups whose rewards differ, Avg-Rate = mean reward over all trajectories, tokens = newly
-generated tokens per problem, shared prefixes once (D.2 row 34). Ours adds intervals over problems, and the differences to independent
-sampling, paired by problem. Unscorable trajectories (NaN) count in neither rate.
-"""
+"""Table 3: branching strategies: independent, random, fixed width, entropy (EPTree), IB-Score with several beta. Paper: IB-TPO, Table 3."""
 
 from __future__ import annotations
 
@@ -11,87 +6,41 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ibtpo import IbtpoError
+from ibtpo.config.methods import SHAPE, Sampler
 from ibtpo.config.models import Config
-from ibtpo.evaluation.statistics import Bootstrap
-from ibtpo.report.inputs import gather
 from ibtpo.report.reported import MODEL, reported
-from ibtpo.report.table import Cell, Column, Grid, Table
-from ibtpo.report.wording import distinct, interval, sampling
+from ibtpo.report.strategies import read_strategies
+from ibtpo.report.table import Table
+from ibtpo.report.wording import distinct
 
-MEASURES = {"eff_rate": Column.percent("Eff-Rate"), "avg_rate": Column.percent("Avg-Rate"), "tokens": Column("tokens / problem")}
-TITLES = {"independent": "independent", "random": "random tree", "ibtree": "IBTree"}
+TITLES = {"random": "random tree", "fixed-width": "fixed width", "eptree": "entropy (EPTree)", "treepo": "TreePO", "ibtree": "IBTree"}
+PAPER_SHAPE = (4, 9, 1, 1)
 
 
 def table3(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
-    """Builds the table from the `samplers` artifact. Raises IbtpoError naming the strategy where groups are missing or not whole."""
-    samplers = {name: config.samplers[name] for name in config.comparison.strategies}
-    columns = ["strategy", "seed", "uid", "trajectory", "reward", "new_tokens"]
-    trajectories = gather("table3", frames, columns, [(name,) for name in samplers])
-    by_problem = {name: _by_problem(name, s.group_size, trajectories[trajectories["strategy"] == name]) for name, s in samplers.items()}
-    first, *others = by_problem.items()
-    for name, frame in others:
-        if not frame.index.equals(first[1].index):
-            raise IbtpoError(f"table3: {name} and {first[0]} were not run on the same problems and seeds; compare the samplers again")
-
-    seeds, problems = (len(first[1].index.unique(level)) for level in ("seed", "uid"))
-    values = {name: {m: frame[m].to_numpy(float).reshape(seeds, problems) for m in MEASURES} for name, frame in by_problem.items()}
-    titles = distinct({name: f"{TITLES.get(s.name, s.name)}, G = {s.group_size}" for name, s in samplers.items()})
-    paper = {name: reported("table3")[MODEL].get(f"{s.name}-{s.group_size}", {}) for name, s in samplers.items()}
-    references = sorted((n for n, s in samplers.items() if s.name == "independent"), key=lambda n: samplers[n].group_size, reverse=True)
-    bootstrap = Bootstrap(config.evaluate.bootstrap, config.evaluate.confidence)
-
-    def cell(name: str, estimate, figure: float | None = None, note: str = "") -> Cell:
-        return Cell(estimate, problems, samplers[name].group_size, seeds, figure, note)
-
-    cells = {
-        (titles[n], column.name): cell(n, bootstrap.estimate(values[n][m]), paper[n].get(m))
-        for n in samplers
-        for m, column in MEASURES.items()
-    }
-    shown = [*MEASURES.values()]
-    if references:
-        largest = references[0]
-        shown.append(Column.percent(f"tokens vs. {titles[largest]}"))
-        for name in samplers:
-            ratio = bootstrap.ratio([values[name]["tokens"]], [values[largest]["tokens"]])
-            figure = round(100 * paper[name]["tokens"] / paper[largest]["tokens"], 1) if paper[name] and paper[largest] else None
-            cells[titles[name], shown[-1].name] = cell(name, ratio, figure)
-    grids = [Grid(f"Measured, preset {config.preset}; reported: {MODEL}", "strategy", tuple(titles.values()), tuple(shown), cells)]
-    for reference in references:
-        differences, compared = {}, [name for name in samplers if name != reference]
-        for name in compared:
-            for measure, column in MEASURES.items():
-                estimate = bootstrap.difference([values[name][measure]], [values[reference][measure]])
-                differences[titles[name], column.name] = cell(name, estimate, note=estimate.verdict)
-        gaps = tuple(column.difference() for column in MEASURES.values())
-        grids.append(Grid(f"Difference to {titles[reference]}", "strategy", tuple(titles[name] for name in compared), gaps, differences))
-
+    """Builds the table from `trees` artifacts. Raises IbtpoError naming the strategy where groups are missing or not whole."""
+    samplers = {name: config.samplers[name] for name in config.comparison.table3}
+    strategies = read_strategies("table3", config, distinct({name: _title(s) for name, s in samplers.items()}), frames)
+    paper = {name: _reported(sampler) for name, sampler in samplers.items()}
+    independent = sorted((n for n, s in samplers.items() if s.name == "independent"), key=lambda n: samplers[n].group_size, reverse=True)
+    label = f"Measured, preset {config.preset}; reported: {MODEL}"
+    grids = [strategies.measured(label, paper, independent[0] if independent else "")]
+    grids += [strategies.difference(reference) for reference in independent if len(samplers) > 1]
     caption = (
-        "Branching strategies on the base policy. Eff-Rate: share of groups whose rewards differ; Avg-Rate: mean reward of all "
-        f"trajectories; tokens: newly generated, shared prefixes once. Preset {config.preset}. Problems x trajectories x seeds: {problems} "
-        f"x G x {seeds}. {sampling(config)} {interval(config, seeds)} Differences and ratios are paired by problem; a difference is called "
-        f"higher or lower where its interval leaves out 0, else not told apart. Reported: the paper's numbers for {MODEL} on 1,024 "
-        "problems, not measured here."
+        f"Branching strategies on the base policy. {strategies.notes()} Reported: the paper's numbers for {MODEL} on 1,024 problems, not "
+        "measured here."
     )
     return Table("table3", caption, tuple(grids))
 
 
-def _by_problem(name: str, group_size: int, frame: pd.DataFrame) -> pd.DataFrame:
-    """The measures of each group, indexed by seed and uid in order."""
-    groups = frame.astype({"reward": float}).groupby(["seed", "uid"])
-    sizes = groups["trajectory"].agg(["size", "nunique"])
-    wrong = sizes[(sizes != group_size).any(axis=1)]
-    if len(wrong):
-        (seed, uid), size = wrong.index[0], wrong["size"].iloc[0]
-        raise IbtpoError(
-            f"table3: {name}, seed {seed}, problem {uid} has {size} trajectories, not {group_size}; compare the samplers again"
-        )
-    rewards = groups["reward"]
-    table = pd.DataFrame({"eff_rate": rewards.max() != rewards.min(), "avg_rate": rewards.mean(), "tokens": groups["new_tokens"].sum()})
-    full = pd.MultiIndex.from_product(table.index.levels, names=table.index.names)
-    if len(full) != len(table) or table["avg_rate"].isna().any():
-        raise IbtpoError(
-            f"table3: {name} has problems that are missing for a seed, or with no scored trajectory; compare the samplers again"
-        )
-    return table.reindex(full)
+def _title(sampler: Sampler) -> str:
+    beta = f", beta = {sampler.beta:g}" if sampler.name == "ibtree" else ""
+    return f"{TITLES.get(sampler.name, sampler.name)}, G = {sampler.group_size}{beta}"
+
+
+def _reported(sampler: Sampler) -> dict[str, float]:
+    """The paper's numbers, for a sampler in the paper's setting only."""
+    other = sampler.model_dump(exclude_defaults=True, exclude={"name", "group_size", "min_room", *SHAPE})
+    shape = tuple(getattr(sampler, key) for key in SHAPE)
+    known = not other and shape in (PAPER_SHAPE, (None,) * 4)
+    return reported("table3")[MODEL].get(f"{sampler.name}-{sampler.group_size}", {}) if known else {}

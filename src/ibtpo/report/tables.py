@@ -8,11 +8,20 @@ from pathlib import Path
 from ibtpo import IbtpoError
 from ibtpo.config.models import Config
 from ibtpo.io import read_parquet, write_text
+from ibtpo.report.erpo1 import erpo1
+from ibtpo.report.erpo2 import erpo2
+from ibtpo.report.ibscore import ibscore
 from ibtpo.report.render import latex, markdown, tidy_csv
+from ibtpo.report.studies import studies
 from ibtpo.report.table1 import table1
+from ibtpo.report.table2 import table2
 from ibtpo.report.table3 import table3
+from ibtpo.report.table4 import table4
+from ibtpo.report.table5 import table5
+from ibtpo.report.table6 import table6
 
-TABLES = {"table1": table1, "table3": table3}
+BUILDERS = (table1, table2, table3, table4, table5, table6, erpo1, erpo2, ibscore, studies)
+TABLES = {builder.__name__: builder for builder in BUILDERS}
 FORMATS = {".md": markdown, ".csv": tidy_csv, ".tex": latex, ".caption.txt": lambda table: f"{table.caption}\n"}
 
 

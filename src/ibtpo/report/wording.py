@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 
 from ibtpo.config.models import Config
+from ibtpo.report.table import Grid
+
+UNDECIDED = "not told apart"
 
 
 def distinct(titles: Mapping[str, str]) -> dict[str, str]:
@@ -14,9 +17,9 @@ def distinct(titles: Mapping[str, str]) -> dict[str, str]:
     return {key: title if uses[title] == 1 else f"{title} ({key})" for key, title in titles.items()}
 
 
-def counted(problems: Mapping[str, Sized], samples: int, seeds: int) -> str:
+def counted(problems: Mapping[str, int], samples: int, seeds: int) -> str:
     """n x k x seeds, with the n of each benchmark."""
-    sizes = ", ".join(f"{name} {len(uids)}" for name, uids in problems.items())
+    sizes = ", ".join(f"{name} {count}" for name, count in problems.items())
     return f"Problems x samples x seeds: ({sizes}) x {samples} x {seeds}"
 
 
@@ -26,11 +29,38 @@ def sampling(config: Config) -> str:
     return f"Sampled at temperature {s.temperature:g}, top-p {s.top_p:g}, {top_k}, at most {s.max_tokens} tokens."
 
 
-def interval(config: Config, seeds: int) -> str:
-    """How the interval in brackets is made."""
-    plan = config.evaluate
-    drawn = f"problems and of seeds (deviations of seeds times sqrt({seeds}/{seeds - 1}))" if seeds > 1 else "problems, with one seed"
-    return (
-        f"Brackets: {plan.confidence:.0%} percentile bootstrap, {plan.bootstrap:,} draws of {drawn}; Wilson's interval where every problem "
-        "is 0 or every one is 1."
+def interval(config: Config, seeds: int, shown: str = "Brackets") -> str:
+    """How the interval is made that is `shown` in some way."""
+    spread = (
+        f"the spreads over problems and over seeds, each with its own t quantile ({seeds - 1} degrees of freedom for seeds), in quadrature"
+        if seeds > 1
+        else "the spread over problems, with one seed"
     )
+    return f"{shown}: {config.evaluate.confidence:.0%} interval from {spread}; rates on the logit scale, Wilson's if all are 0 or all 1."
+
+
+def tested(config: Config) -> str:
+    """How a corrected difference is judged."""
+    return (
+        "A difference is paired by problem and seed. p: sign flips of problems (of the runs at hand), Holm-corrected over the rows. A "
+        f"difference is called higher or lower where its interval leaves out 0 and p is at most {1 - config.evaluate.confidence:.2g}, "
+        f"else {UNDECIDED}."
+    )
+
+
+def judged(paired: str) -> str:
+    """How a difference is judged where nothing is corrected."""
+    return (
+        f"A difference is paired by {paired}, and called higher or lower where its interval leaves out 0, else {UNDECIDED}; no correction "
+        "for the number of comparisons."
+    )
+
+
+def told_apart(grid: Grid) -> str:
+    """What the verdicts of a grid say in one sentence: which rows can, and which cannot, be told apart from the reference."""
+    judged = {row: (column, cell.note) for (row, column), cell in grid.cells.items() if cell.note}
+    if not judged:
+        return ""
+    rows = {verdict: [row for row, (_, note) in judged.items() if note == verdict] for verdict in ("higher", "lower", UNDECIDED)}
+    said = "; ".join(f"{verdict} for {', '.join(found)}" for verdict, found in rows.items() if found)
+    return f"{next(iter(judged.values()))[0]}: {said}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +11,13 @@ import numpy as np
 from ibtpo import IbtpoError
 from ibtpo.config.models import Sampler
 from ibtpo.io import read_parquet
+from ibtpo.rollout.chat import encode_prompt
 from ibtpo.rollout.scheduler import Task, stable_seed
-from ibtpo.samplers import SAMPLERS
-from ibtpo.tree import ReasoningTree, Segmenter
-from ibtpo.verifiers import Verdict, verify
-from ibtpo.world.tokenizer import encode_prompt
+from ibtpo.samplers import SAMPLERS, make_tree
+from ibtpo.tree import Segmenter
+from ibtpo.verifiers import Verdict, last_boxed, verify
+
+REWARDS = ("verifier", "random", "format")
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,19 @@ def load_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
 
 
 class Prompter:
-    """Everything of the tokenizer that a rollout needs. Ids are never re-tokenised; text is decoded only to be verified."""
+    """Everything of the tokenizer that a rollout needs. Ids are never re-tokenised; text is decoded only to be verified.
 
-    def __init__(self, tokenizer, max_tokens: int):
+    max_tokens: response tokens. reward: "verifier", or a control [OURS]: "random", a coin of probability 1/2 that is a hash of (seed, uid
+    of the problem, response ids), or "format", 1 iff the response has a boxed answer that is not blank. Raises ValueError for another one.
+    """
+
+    def __init__(self, tokenizer, max_tokens: int, reward: str = "verifier", seed: int = 0):
+        if reward not in REWARDS:
+            raise ValueError(f"reward {reward!r}; known: {', '.join(REWARDS)}")
         self.tokenizer = tokenizer
         self.segmenter = Segmenter.from_tokenizer(tokenizer)
         self.max_tokens = max_tokens
+        self.reward, self.seed = reward, seed
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
         """Ids of the chat prompt up to where the response begins."""
@@ -63,10 +72,18 @@ class Prompter:
         `uid` names the tree if several are grown for one problem. Rewards are of the whole response, prefix included.
         """
         uid = uid or problem.uid
-        tree = ReasoningTree(uid, self.segmenter, self.max_tokens - len(prefix))
+        tree = make_tree(uid, sampler, self.segmenter, self.max_tokens - len(prefix), seed)
+        rng = np.random.default_rng(stable_seed(seed, uid))
+        return Task(uid, self.encode(problem) + prefix, SAMPLERS[sampler.name](tree, sampler, rng), tree, self._score(problem, prefix))
 
-        def score(ids: tuple[int, ...]) -> Verdict:
+    def _score(self, problem: Problem, prefix: tuple[int, ...]) -> Callable[[tuple[int, ...]], Verdict]:
+        def verified(ids: tuple[int, ...]) -> Verdict:
             return verify(problem.family, problem.metadata, self.decode(prefix + ids))
 
-        rng = np.random.default_rng(stable_seed(seed, uid))
-        return Task(uid, self.encode(problem) + prefix, SAMPLERS[sampler.name](tree, sampler, rng), tree, score)
+        def coin(ids: tuple[int, ...]) -> Verdict:
+            return Verdict(float(stable_seed("reward", self.seed, problem.uid, *prefix, *ids) % 2), "ok")
+
+        def boxed(ids: tuple[int, ...]) -> Verdict:
+            return Verdict(1.0, "ok") if last_boxed(self.decode(prefix + ids)).strip() else Verdict(0.0, "parse_failed")
+
+        return {"verifier": verified, "random": coin, "format": boxed}[self.reward]

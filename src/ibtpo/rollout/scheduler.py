@@ -61,8 +61,8 @@ def run(tasks: Sequence[Task], engine: Engine, mode: Mode, seed: int, progress=N
         raise ValueError(f"the engine still holds {engine.pending} request(s) of an earlier run: step it until it is idle")
     if len({task.uid for task in tasks}) != len(tasks):
         raise ValueError("two tasks have the same uid: groups are identified by uid, give each task its own")
-    idle, owners, requests, stepping = [_Growth(task, seed, vocabulary) for task in tasks], {}, 0, 0.0
-    growths = list(idle)
+    growths = [_Growth(task, seed, vocabulary) for task in tasks]
+    idle, owners, requests, tokens, stepping = growths, {}, 0, 0, 0.0
     while True:
         if mode == "asynchronous" or not engine.pending:
             for growth in idle:  # the requests of one tree stay together: they share a prefix
@@ -78,16 +78,14 @@ def run(tasks: Sequence[Task], engine: Engine, mode: Mode, seed: int, progress=N
         stepping += time.perf_counter() - entered
         for continuation in continuations:
             growth = owners.pop(continuation.id)
+            tokens += len(continuation.ids)
             if growth.take(continuation):
                 idle.append(growth)
-            if progress is not None:
-                progress.update(1)
         if progress is not None and continuations:
-            tokens = sum(growth.tokens for growth in growths)
             progress.set_postfix(tokens_per_s=f"{tokens / (time.perf_counter() - started):.0f}", refresh=False)
+            progress.update(len(continuations))
     seconds = time.perf_counter() - started
-    tokens, errors = sum(growth.tokens for growth in growths), sum(growth.errors for growth in growths)
-    return RolloutFigures(tokens, requests, seconds, seconds - stepping, errors)
+    return RolloutFigures(tokens, requests, seconds, seconds - stepping, errors=sum(growth.errors for growth in growths))
 
 
 def stable_seed(*parts: object) -> int:
@@ -102,9 +100,9 @@ class _Growth:
     def __init__(self, task: Task, seed: int, vocabulary: int | None):
         self.task, self.seed = task, seed
         self.vocabulary = len(task.tree.segmenter.token_bytes) if vocabulary is None else vocabulary
-        self.asked: dict[str, Node] = {}  # in request order
+        self.asked: dict[str, tuple[Node, tuple[int, ...]]] = {}  # node and ids before the continuation, in request order
         self.answers: dict[str, Continuation] = {}
-        self.tokens = self.errors = 0
+        self.errors = 0
 
     def ask(self) -> list[Request]:
         """The requests of the sampler's next round that is not empty; [] when the tree is grown."""
@@ -117,23 +115,19 @@ class _Growth:
     def take(self, continuation: Continuation) -> bool:
         """Keeps an answer; with the last one of the round all are hung into the tree, and True is returned."""
         self.answers[continuation.id] = continuation
-        self.tokens += len(continuation.ids)
         if len(self.answers) < len(self.asked):
             return False
-        for name, node in self.asked.items():
-            self._hang(node, self.answers[name])
+        for name, (node, prefix) in self.asked.items():
+            answer = self.answers[name]
+            verdict = self._score(prefix + answer.ids)
+            self.task.tree.add(node, answer.ids, answer.logprobs, answer.finished, verdict.reward, verdict.status)
         self.asked, self.answers = {}, {}
         return True
 
     def _request(self, node: Node, number: int) -> Request:
-        task, name = self.task, f"{self.task.uid}/{number}"
-        self.asked[name] = node
-        prompt_ids = tuple(task.prompt_ids) + task.tree.prefix_ids(node)
-        return Request(name, prompt_ids, task.tree.room(node), stable_seed(self.seed, task.uid, number))
-
-    def _hang(self, node: Node, answer: Continuation) -> None:
-        verdict = self._score(self.task.tree.prefix_ids(node) + answer.ids)
-        self.task.tree.add(node, answer.ids, answer.logprobs, answer.finished, verdict.reward, verdict.status)
+        task, name, prefix = self.task, f"{self.task.uid}/{number}", self.task.tree.prefix_ids(node)
+        self.asked[name] = node, prefix
+        return Request(name, tuple(task.prompt_ids) + prefix, task.tree.room(node), stable_seed(self.seed, task.uid, number))
 
     def _score(self, ids: tuple[int, ...]) -> Verdict:
         if max(ids, default=0) >= self.vocabulary:

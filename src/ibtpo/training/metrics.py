@@ -18,11 +18,12 @@ from ibtpo.tree import statistics as stats
 def rollout_metrics(trees: list[ReasoningTree], beta: float) -> dict[str, float]:
     """Statistics of one rollout batch (algorithms: D.2 rows 30 and 34; Figures 5 and 6 of the paper).
 
-    IB-Score over nodes with children, Cov(eta1, eta2) over nodes with >= 2 draws, ratio over all nodes but the roots.
+    IB-Score over nodes with children, Cov(eta1, eta2) over nodes with >= 2 draws, ratio over all nodes but the roots, all scored as their
+    sampler scores them (tree.scoring).
     """
-    nodes = [node for tree in trees for node in tree.nodes]
-    inner = [node for node in nodes if node.children]
-    branched = [node for node in inner if sum(child.draws for child in node.children.values()) > 1]
+    nodes = [(node, tree.scoring) for tree in trees for node in tree.nodes]
+    inner = [(node, scoring) for node, scoring in nodes if node.children]
+    branched = [(node, scoring) for node, scoring in inner if sum(child.draws for child in node.children.values()) > 1]
     rewards = [t.reward for tree in trees for t in tree.trajectories]
     lengths = [len(t.ids) for tree in trees for t in tree.trajectories]
     depths = [depth for tree in trees for depth in stats.leaf_depths(tree)]
@@ -37,9 +38,9 @@ def rollout_metrics(trees: list[ReasoningTree], beta: float) -> dict[str, float]
         "train/depth_max": float(max(depths, default=0)),
         "train/root_repicked": _mean([stats.root_share(tree) for tree in trees]),
         "train/node_repicked": _mean([stats.repeat_share(tree) for tree in trees]),
-        "train/ib_score": _mean([ib_score(node, beta) for node in inner]),
-        "train/covariance": _mean([covariance(node, beta) for node in branched]),
-        "train/ratio": _mean([ratio(node) for node in nodes if node.parent is not None]),
+        "train/ib_score": _mean([ib_score(node, beta, scoring) for node, scoring in inner]),
+        "train/covariance": _mean([covariance(node, beta, scoring) for node, scoring in branched]),
+        "train/ratio": _mean([ratio(node, scoring) for node, scoring in nodes if node.parent is not None]),
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +12,21 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback, set_seed
-from trl import GRPOConfig
 
 from ibtpo import IbtpoError
-from ibtpo.advantages import ADVANTAGES
+from ibtpo.advantages import NEEDS_SIGNALS, estimate
 from ibtpo.config.models import Config, Method
 from ibtpo.engines import make_engine
 from ibtpo.evaluation.ib_score import probe
-from ibtpo.evaluation.sample import grow, independent
+from ibtpo.evaluation.sample import grow, independent, spread
 from ibtpo.io import append_jsonl, provenance, write_json
 from ibtpo.progress import progress
-from ibtpo.rollout.problems import Problem, Prompter, load_problems
+from ibtpo.rollout.problems import Prompter, load_problems
 from ibtpo.rollout.scheduler import stable_seed
 from ibtpo.training.checkpoints import last_complete
 from ibtpo.training.metrics import json_ready, rewind, rollout_metrics
 from ibtpo.training.trainer import TreeTrainer
+from ibtpo.training.trl import GRPOConfig
 from ibtpo.training.weights import policy_state_dict
 from ibtpo.tree import ReasoningTree
 
@@ -73,14 +72,15 @@ class Session(TrainerCallback):
         self.method: Method = config.methods[method]
         self.sampler = sampler_of(config, method)
         set_seed(seed)
-        self.engine = make_engine(config.engine.kind, str(policy_dir), config.sampling, config.engine)
+        self.engine = make_engine(config.engine.kind, str(policy_dir), config.sampling, config.engine, pi=self.sampler.pi)
         self.tokenizer = AutoTokenizer.from_pretrained(policy_dir)
-        self.prompter = Prompter(self.tokenizer, config.sampling.max_tokens)
+        self.prompter = Prompter(self.tokenizer, config.sampling.max_tokens, self.method.reward, seed)
+        self.examiner = Prompter(self.tokenizer, config.sampling.max_tokens)  # validation is judged by the verifier, whatever the reward
         self.problems = {problem.uid: problem for problem in load_problems(data_dir / "train.parquet")}
         self.validation = load_problems(data_dir / "validation.parquet")
         self.synced = -1
         self.pending: dict[str, float] = {}
-        estimator = ADVANTAGES[self.method.advantage.name]
+        advantage, regulariser = self.method.advantage, self.method.regulariser
         self.trainer = TreeTrainer(
             model=AutoModelForCausalLM.from_pretrained(policy_dir, dtype="float32"),
             args=arguments(config, self.method, self.sampler.group_size, seed, out),
@@ -89,7 +89,11 @@ class Session(TrainerCallback):
             peft_config=lora(config.train.lora_rank),
             callbacks=[self],
             grow=self.grow,
-            estimate=partial(estimator, spec=self.method.advantage),
+            estimate=lambda trees, signals: estimate(trees, advantage, signals),
+            signals=advantage.name in NEEDS_SIGNALS,
+            prefix_sharing=config.train.prefix_sharing,
+            entropy=regulariser.entropy,
+            ibro=regulariser.ibro,
             observe=self.observe,
             prompt_ids=lambda uid: self.prompter.encode(self.problems[uid]),
         )
@@ -143,9 +147,8 @@ class Session(TrainerCallback):
         seed = stable_seed("train", self.seed, iteration)
         return grow(problems, self.prompter, self.engine, self.sampler, seed, self.config.engine.mode)
 
-    def observe(self, iteration: int, trees: list[ReasoningTree], seconds: dict[str, float]) -> None:
-        self.pending = rollout_metrics(trees, self.method.advantage.beta)
-        self.pending |= {f"seconds/{phase}": value for phase, value in seconds.items()}
+    def observe(self, iteration: int, trees: list[ReasoningTree], measured: dict[str, float]) -> None:
+        self.pending = rollout_metrics(trees, self.method.advantage.beta) | measured
         self.updating = time.perf_counter()
 
     def on_log(self, args, state, control, logs=None, **_):
@@ -179,30 +182,16 @@ class Session(TrainerCallback):
         self.sync()
         config, train, started = self.config, self.config.train, time.perf_counter()
         seed = stable_seed("validate", self.seed)
-        trees = grow(self.validation, self.prompter, self.engine, independent(train.validation_samples), seed, config.engine.mode)
+        trees = grow(self.validation, self.examiner, self.engine, independent(train.validation_samples), seed, config.engine.mode)
         rewards = [t.reward for tree in trees for t in tree.trajectories]
         row = {"validation/accuracy": float(np.nanmean(rewards))}
         if train.probe_problems:
-            beta, room = self.method.advantage.beta, self.sampler.min_room
-            found = probe(
-                spread(self.validation, train.probe_problems),
-                self.prompter,
-                self.engine,
-                config.engine.mode,
-                seed,
-                beta,
-                train.probe_seeds,
-                train.probe_draws,
-                room,
-            )
+            problems = spread(self.validation, train.probe_problems)
+            beta, seeds, draws = config.offline.beta, train.probe_seeds, train.probe_draws  # one estimator for all methods
+            found = probe(problems, self.examiner, self.engine, config.engine.mode, seed, beta, seeds, draws)
             row |= {f"validation/{name}": value for name, value in vars(found).items()}
         row["seconds/validation"] = time.perf_counter() - started
         append_jsonl(json_ready({"step": self.trainer.iteration, **row}), self.out / "metrics.jsonl")
-
-
-def spread(problems: list[Problem], count: int) -> list[Problem]:
-    """`count` problems evenly spaced over the set, so that every family is among them."""
-    return [problems[i] for i in np.linspace(0, len(problems) - 1, min(count, len(problems))).round().astype(int)]
 
 
 def lora(rank: int) -> LoraConfig | None:
@@ -231,7 +220,7 @@ def arguments(config: Config, method: Method, group_size: int, seed: int, out: P
         warmup_steps=train.warmup_steps,
         weight_decay=train.weight_decay,
         max_grad_norm=train.max_grad_norm,
-        loss_type=train.loss,
+        loss_type=method.loss or train.loss,
         beta=regulariser.kl,
         epsilon=regulariser.clip,
         epsilon_high=regulariser.clip_high,

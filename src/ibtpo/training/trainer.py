@@ -1,15 +1,18 @@
-"""GRPOTrainer of TRL with trees: rollouts come from our scheduler, advantages are per token.
+"""GRPOTrainer of TRL with trees: rollouts come from our scheduler, advantages are per token, common prefixes are computed once.
 
 Paper: IB-TPO, "the method in seven formulas", 7: the clipped token-level objective of GRPO with KL, A_{i,t} replaced by A(s).
-TRL computes that loss, its KL, its clipping and its metrics. We replace four things, each pinned by a contract test:
+TRL computes that loss, its KL, its clipping and its metrics. We replace six things, each pinned by a contract test:
 1. `rollout_func` hands over the trajectories of the trees grown for the batch;
 2. the advantages (B,) of TRL become our (B, T);
 3. minibatches are cut in the order of the problems, so a tree is never torn (TRL would shuffle sequences first);
-4. a loss that is not finite stops the run and leaves the batch on disk.
+4. log-probs and entropies come from the prefix-shared forward, which equals the plain one;
+5. entropy bonus and IBRO (algorithms C.3, C.4), aggregated as the policy loss (TRL's entropy_coef always takes the mean over tokens);
+6. a loss that is not finite stops the run and leaves the batch on disk.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -17,31 +20,57 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from trl import GRPOTrainer
-from trl.trainer.utils import pad, split_tensor_dict
 
+from ibtpo.advantages import Signals
+from ibtpo.prefix import Batch, score, share_prefixes, token_limit, unsupported
+from ibtpo.training.trl import GRPOTrainer, pad, split_tensor_dict
 from ibtpo.tree import ReasoningTree
 
+log = logging.getLogger(__name__)
+
 Grow = Callable[[list[str], int], list[ReasoningTree]]
-Estimate = Callable[[ReasoningTree], list[np.ndarray]]
+Estimate = Callable[[list[ReasoningTree], list[Signals] | None], list[np.ndarray]]
 
 
 class TreeTrainer(GRPOTrainer):
-    """`grow(uids, iteration)` returns one scored tree per problem of the batch, `estimate(tree)` the advantages of its trajectories.
+    """`grow(uids, iteration)` returns one scored tree per problem of the batch, `estimate(trees, signals)` the advantages of all their
+    trajectories, in order; signals is None unless `signals`. Data rows need `uid` and `prompt`.
 
-    `observe(iteration, trees, seconds)` is called once per rollout batch. Data rows need `uid` and `prompt`.
+    `observe(iteration, trees, metrics)` is called once per rollout batch. entropy, ibro: weights of the regularisers. Raises ValueError if
+    `signals` are asked for without a reference (beta = 0).
     """
 
-    def __init__(self, *args, grow: Grow, estimate: Estimate, observe: Callable, prompt_ids: Callable, **kwargs):
+    def __init__(
+        self, *args, grow: Grow, estimate: Estimate, observe: Callable, prompt_ids: Callable,
+        signals: bool = False, prefix_sharing: bool = True, entropy: float = 0.0, ibro: float = 0.0, **kwargs,
+    ):  # fmt: skip
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # `rollout_func` may change: the contract tests watch it
         super().__init__(*args, reward_funcs=[_reward], rollout_func=_trajectories, **kwargs)
+        if signals and self.beta == 0:
+            raise ValueError("the estimator needs the log-probs of a reference, and there is none without KL: set regulariser.kl > 0")
         self.grow, self.estimate, self.observe, self.prompt_ids = grow, estimate, observe, prompt_ids
+        self.needs_signals, self.weights = signals, (entropy, ibro)
         self.batch: list[tuple[str, ReasoningTree]] = []
+        self.sharing = prefix_sharing and self._can_share()
+        self._scored: tuple[torch.Tensor, Batch] | None = None
+        self._entropies: torch.Tensor | None = None
 
     @property
     def iteration(self) -> int:
         """Rollout batches that are finished."""
         return self.state.global_step * self.args.gradient_accumulation_steps // self.args.steps_per_generation
+
+    def _can_share(self) -> bool:
+        models = [self.accelerator.unwrap_model(model) for model in (self.model, self.ref_model) if model is not None]
+        reasons = [unsupported(model) for model in models]
+        if self.accelerator.num_processes > 1:
+            reasons.insert(0, "there are several processes")
+        if reason := next(filter(None, reasons), None):
+            log.warning("prefixes are not shared, the plain forward is used: %s", reason)
+            return False
+        for model in models:
+            share_prefixes(model)
+        return True
 
     def _generate_and_score_completions(self, inputs):
         uids = [row["uid"] for row in inputs[:: self.num_generations]]
@@ -52,12 +81,56 @@ class TreeTrainer(GRPOTrainer):
             if len(tree.trajectories) != self.num_generations:
                 raise ValueError(f"tree {tree.uid}: {len(tree.trajectories)} trajectories, the group size is {self.num_generations}")
         self.batch = list(zip(uids, trees, strict=True))
+        self._scored = None
         output = super()._generate_and_score_completions(inputs)
-        rows = [torch.as_tensor(row, dtype=torch.float32) for tree in trees for row in self.estimate(tree)]
-        rows = [row if len(row) else torch.zeros(1) for row in rows]
-        output["advantages"] = pad(rows, padding_value=0.0, padding_side="right").to(self.accelerator.device)
-        self.observe(self.iteration, trees, {"rollout": grown - started, "prepare": time.perf_counter() - grown})
+        rows = self.estimate(trees, self._signals(output, trees) if self.needs_signals else None)
+        metrics = {"train/advantage_std": float(np.std(np.concatenate(rows))), "train/shared_ratio": self._shared_ratio(output)}
+        tensors = [torch.as_tensor(row, dtype=torch.float32) if len(row) else torch.zeros(1) for row in rows]
+        output["advantages"] = pad(tensors, padding_value=0.0, padding_side="right").to(self.accelerator.device)
+        metrics |= {"seconds/rollout": grown - started, "seconds/prepare": time.perf_counter() - grown}
+        self.observe(self.iteration, trees, metrics)
         return output
+
+    def _shared_ratio(self, output: dict[str, torch.Tensor]) -> float:
+        """Tokens of the rollout batch (prompts included, padding not) over those that its forward pass computes."""
+        if not self.sharing:
+            return 1.0
+        batch = self._tries(*_whole(output), output["completion_ids"].shape[1]) if self._scored is None else self._scored[1]
+        return batch.total / max(1, batch.distinct)
+
+    def _tries(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, completion: int) -> Batch:
+        """The batch as tries; policy and reference score the same tensor, one after the other."""
+        if self._scored is None or self._scored[0] is not input_ids:
+            self._scored = input_ids, Batch(input_ids, attention_mask, completion, token_limit(self.model))
+        return self._scored[1]
+
+    @torch.no_grad()
+    def _signals(self, output: dict[str, torch.Tensor], trees: list[ReasoningTree]) -> list[Signals]:
+        """log pi_old, log pi_ref and entropy of every token, at the sampling temperature."""
+        length, size = output["completion_ids"].shape[1], self.args.per_device_train_batch_size
+        logps, entropies, _ = self._get_per_token_logps_and_entropies(self.model, *_whole(output), length, size, compute_entropy=True)
+        values = [tensor.double().cpu().numpy() for tensor in (logps, output["ref_per_token_logps"], entropies)]
+        signals, row = [], 0
+        for tree in trees:
+            lengths = [len(t.ids) for t in tree.trajectories]
+            signals.append(Signals(*([value[row + i, :n] for i, n in enumerate(lengths)] for value in values)))
+            row += len(lengths)
+        return signals
+
+    def _get_per_token_logps_and_entropies(
+        self, model, input_ids, attention_mask, logits_to_keep, batch_size=None, compute_entropy=False, **kwargs
+    ):
+        if self.sharing:
+            tries = self._tries(input_ids, attention_mask, logits_to_keep)
+            with self.accelerator.autocast():
+                logps, entropies = score(model, tries, self.temperature, compute_entropy, any(self.weights))
+            result = logps, entropies, None
+        else:
+            result = super()._get_per_token_logps_and_entropies(
+                model, input_ids, attention_mask, logits_to_keep, batch_size, compute_entropy, **kwargs
+            )
+        self._entropies = result[1]
+        return result
 
     def _prepare_inputs(self, generation_batch):
         if not self.model.training:
@@ -70,11 +143,32 @@ class TreeTrainer(GRPOTrainer):
 
     def _compute_loss(self, model, inputs):
         loss = super()._compute_loss(model, inputs)
+        if any(self.weights):
+            entropy, ibro = self.weights
+            loss = loss - self._aggregate((entropy + ibro * inputs["advantages"]) * self._entropies, inputs)
+        self._entropies = None
         if not torch.isfinite(loss):
             path = Path(self.args.output_dir) / f"not-finite-{self.state.global_step}.pt"
             torch.save(inputs, path)
             raise FloatingPointError(f"the loss of step {self.state.global_step} is {loss.item()}; the batch is in {path}")
         return loss
+
+    def _aggregate(self, values: torch.Tensor, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Values of tokens (B, T) -> their share of the step's loss, exactly as TRL aggregates the policy loss."""
+        mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
+        parts = self.current_gradient_accumulation_steps
+        if self.loss_type == "grpo":  # mean over a sequence, then over sequences
+            return ((values * mask).sum(-1) / mask.sum(-1).clamp(min=1)).mean() / parts
+        if self.loss_type == "bnpo":  # mean over the tokens of the micro-batch
+            return (values * mask).sum() / mask.sum().clamp(min=1) / parts
+        if self.loss_type == "dapo":  # mean over the tokens of the rollout batch
+            return (values * mask).sum() / (inputs["num_items_in_batch"].clamp(min=1) * parts / self.args.steps_per_generation)
+        raise ValueError(f"no entropy regulariser for loss type {self.loss_type!r}; take grpo, bnpo or dapo")
+
+
+def _whole(output: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Ids and mask (B, P + C) of prompts and completions together."""
+    return tuple(torch.cat([output[f"prompt_{name}"], output[f"completion_{name}"]], dim=1) for name in ("ids", "mask"))
 
 
 def _trajectories(prompts: list, trainer: TreeTrainer) -> dict[str, list]:
@@ -83,9 +177,10 @@ def _trajectories(prompts: list, trainer: TreeTrainer) -> dict[str, list]:
     A response without any token (an aborted request) is padded by one masked EOS, since TRL needs a token to look at.
     """
     pairs = [(uid, trajectory) for uid, tree in trainer.batch for trajectory in tree.trajectories]
+    prompts = {uid: list(trainer.prompt_ids(uid)) for uid, _ in trainer.batch}
     eos = trainer.processing_class.eos_token_id
     return {
-        "prompt_ids": [list(trainer.prompt_ids(uid)) for uid, _ in pairs],
+        "prompt_ids": [prompts[uid] for uid, _ in pairs],
         "completion_ids": [list(t.ids) or [eos] for _, t in pairs],
         "logprobs": [list(t.logprobs) or [0.0] for _, t in pairs],
         "env_mask": [[1] * len(t.ids) or [0] for _, t in pairs],

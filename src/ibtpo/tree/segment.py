@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
+from itertools import chain, pairwise
 
 
 class Segmenter:
@@ -21,7 +22,7 @@ class Segmenter:
     def __init__(self, token_bytes: Sequence[bytes], eos_id: int, delimiter: bytes = b"\n\n") -> None:
         if not delimiter:
             raise ValueError("the step delimiter is empty; give at least one byte, such as b'\\n\\n'")
-        self.token_bytes = list(token_bytes)
+        self.token_bytes = token_bytes
         self.eos_id = eos_id
         self.delimiter = delimiter.decode("utf-8")  # a UnicodeDecodeError is a ValueError
 
@@ -46,28 +47,56 @@ class Segmenter:
             token_bytes[index] = b"" if token.special else token.content.encode("utf-8")
         return cls(token_bytes, tokenizer.eos_token_id, delimiter)
 
-    def split(self, ids: Sequence[int]) -> list[tuple[int, ...]]:
-        """The steps of a response: non-empty tuples of ids whose concatenation is `ids`; no ids give no steps.
+    def split(self, ids: Sequence[int], prefix: Sequence[int] = ()) -> list[tuple[int, ...]]:
+        """The steps of a response behind `prefix` (response ids from the root; it may end inside a step).
 
-        A blank tail (EOS, white space) joins the last closed step, so that no step is EOS alone with pi ~ 1 (D.2 row 16).
+        Non-empty tuples of ids whose concatenation is `ids`; no ids give no steps. A blank tail (EOS, white space) joins the last step
+        that `ids` closes, so that no step is EOS alone with pi ~ 1 (D.2 row 16).
         """
         ids = tuple(int(token) for token in ids)
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # keeps the bytes of an unfinished character back
-        steps, start, text = [], 0, ""
-        for end, token in enumerate(ids, start=1):
-            text = (text + decoder.decode(self._bytes(token))).lstrip()
-            if self.delimiter in text and not decoder.getstate()[0]:
-                steps.append(ids[start:end])
-                start, text = end, ""
-        tail = ids[start:]
-        if tail and steps and not text and not decoder.getstate()[0]:
+        edges = [0, *self.ends(ids, prefix)]
+        steps, tail = [ids[start:end] for start, end in pairwise(edges)], ids[edges[-1] :]
+        if tail and steps and not self.text(tail).strip():
             steps[-1] += tail
         elif tail:
             steps.append(tail)
         return steps
 
-    def _bytes(self, token: int) -> bytes:
+    def ends(self, ids: Sequence[int], prefix: Sequence[int] = ()) -> list[int]:
+        """Where in `ids` behind `prefix` a step ends: rising numbers of tokens, from 1 to len(ids)."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # keeps the bytes of an unfinished character back
+        found, text = [], ""
+        for end, token in enumerate(chain(prefix, ids), start=1 - len(prefix)):
+            text = (text + decoder.decode(self.piece(token))).lstrip()
+            if self.delimiter in text and not decoder.getstate()[0]:
+                text = ""
+                if end > 0:
+                    found.append(end)
+        return found
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of a token; none for EOS and for an id outside the vocabulary."""
         return self.token_bytes[token] if 0 <= token < len(self.token_bytes) and token != self.eos_id else b""
+
+    def text(self, ids: Sequence[int]) -> str:
+        """The text of `ids`, to be read, never to be tokenised again; bytes that are no whole character become U+FFFD."""
+        return b"".join(map(self.piece, ids)).decode("utf-8", "replace")
+
+
+class BlockSegmenter(Segmenter):
+    """Cuts every `size` tokens of a response, whatever they say (TreePO, C.6). Raises ValueError unless size >= 1."""
+
+    def __init__(self, plain: Segmenter, size: int) -> None:
+        if size < 1:
+            raise ValueError(f"a block of {size} tokens; give at least 1")
+        super().__init__(plain.token_bytes, plain.eos_id, plain.delimiter.encode("utf-8"))
+        self.size = size
+
+    def split(self, ids: Sequence[int], prefix: Sequence[int] = ()) -> list[tuple[int, ...]]:
+        """The blocks of `ids` behind `prefix`, counted from the root; the last one may be shorter."""
+        ids = tuple(int(token) for token in ids)
+        edges = [0, *range(self.size - len(prefix) % self.size, len(ids), self.size), len(ids)]
+        return [ids[start:end] for start, end in pairwise(edges) if start < end]
 
 
 def _byte_of_character() -> dict[str, int]:

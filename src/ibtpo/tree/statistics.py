@@ -18,8 +18,8 @@ def effective(tree: ReasoningTree) -> bool:
 
 
 def leaf_depths(tree: ReasoningTree) -> list[int]:
-    """Number of steps of each trajectory, in order."""
-    return [t.leaf.depth for t in tree.trajectories]
+    """Number of steps of each trajectory, in order; one that forks inside is one step, though two nodes."""
+    return [sum(not node.cut for node in t.leaf.path[1:]) for t in tree.trajectories]
 
 
 def root_share(tree: ReasoningTree) -> float:

@@ -1,7 +1,10 @@
 """The reasoning tree: a trie of steps over the trajectories sampled for one problem.
 
 IB-TPO (arXiv 2605.28109): the root is the problem q, a node is a reasoning step s, a leaf ends a trajectory tau, and
-T^(s) = {tau : s < tau} are the trajectories through s. Choices [OURS]: D.2 rows 3, 7, 8, 16-19. Token ids are the only truth.
+T^(s) = {tau : s < tau} are the trajectories through s. Choices [OURS]: D.2 rows 3, 7, 8, 16-19, 25. Token ids are the only truth.
+
+A fork inside a step splits its node (row 25). Then every trajectory that begins with the upper half passes through it, old or new: no
+node has a child that goes on from a split sibling. All statistics are those of the same trajectories added to the finer tree.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ibtpo.tree.scores import LITERAL, Scoring, mean_of_children
 from ibtpo.tree.segment import Segmenter
 
 ROUNDING = 1e-3  # a log-probability may exceed 0 by this much
@@ -19,10 +23,12 @@ ROUNDING = 1e-3  # a log-probability may exceed 0 by this much
 class Node:
     """A step in its context. Two steps are one node iff parent, ids and `terminal` agree (D.2 row 18).
 
-    index: creation order, the root is 0. logprobs: raw log-probabilities (nats) of the first draw, shape (len(ids),). terminal: a
-    trajectory ends here (EOS or truncated). depth: steps from the root. prefix_length: tokens from the root through this node.
-    draws: how often this node was drawn at its parent (D.2 row 7). count, wins: number and sum of rewards of the scored trajectories
-    through this node. pi: geometric mean of the token probabilities; an empty step has the empty product, 1.
+    index: creation order, the root is 0; the upper half of a split node is younger than the lower. logprobs: raw log-probabilities (nats)
+    of the first draw, shape (len(ids),). terminal: a trajectory ends here (EOS or truncated). cut: the upper half of a split node: it
+    ends at a fork, inside a step. depth: nodes from the root. prefix_length: tokens from the root through this node. draws: how often
+    this node was drawn at its parent (D.2 row 7). count, wins: number and sum of rewards of the scored trajectories through this node.
+    mean_of_children: the hierarchical density of a scored node (D.2 row 8). pi: geometric mean of the token probabilities; an empty step
+    has the empty product, 1.
     """
 
     index: int
@@ -30,6 +36,7 @@ class Node:
     ids: tuple[int, ...]
     logprobs: tuple[float, ...] = field(repr=False)
     terminal: bool
+    cut: bool = False
     depth: int = field(init=False)
     prefix_length: int = field(init=False)
     pi: float = field(init=False)
@@ -37,11 +44,12 @@ class Node:
     draws: int = field(default=0, init=False)
     count: int = field(default=0, init=False)
     wins: float = field(default=0.0, init=False)
+    mean_of_children: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self.depth = self.parent.depth + 1 if self.parent else 0
         self.prefix_length = len(self.ids) + (self.parent.prefix_length if self.parent else 0)
-        self.pi = math.exp(math.fsum(self.logprobs) / len(self.logprobs)) if self.logprobs else 1.0
+        self.pi = _geometric_mean(self.logprobs)
 
     @property
     def path(self) -> list[Node]:
@@ -56,15 +64,14 @@ class Node:
 class Trajectory:
     """A whole response, from rollout to loss.
 
-    ids, logprobs, nodes: one entry a token, shared prefix included; the prefix's log-probs are those of its nodes. leaf: the last node
-    (it holds no token if the engine returned none). reward: in [0, 1], NaN if unscorable. finished: ended by EOS. branch: the node it was
+    ids, logprobs: one entry a token, shared prefix included; the prefix's log-probs are those of its nodes. leaf: the last node (it holds
+    no token if the engine returned none). reward: in [0, 1], NaN if unscorable. finished: ended by EOS. branch: the node it was
     started from. new_tokens: tokens generated for it, the prefix left out.
     """
 
     uid: str
     ids: tuple[int, ...]
     logprobs: tuple[float, ...] = field(repr=False)
-    nodes: tuple[Node, ...] = field(repr=False)
     leaf: Node = field(repr=False)
     reward: float
     status: str
@@ -72,18 +79,25 @@ class Trajectory:
     branch: Node = field(repr=False)
     new_tokens: int
 
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The node of each token, shape (len(ids),); read off the tree, where a node may have been split since."""
+        return tuple(step for step in self.leaf.path for _ in step.ids)
+
 
 class ReasoningTree:
     """The tree of one problem.
 
-    uid: of the problem. max_tokens: response tokens of a trajectory. nodes, trajectories: in order of creation. expansions: the node of
-    each branch a sampler chose after its initial rollouts, in order; samplers append to it (D.2 row 5).
+    uid: of the problem. max_tokens: response tokens of a trajectory. scoring: how samplers and advantages score its nodes. nodes,
+    trajectories: in order of creation. expansions: the node of each branch a sampler chose after its initial rollouts, in order; samplers
+    append to it (D.2 row 5).
     """
 
-    def __init__(self, uid: str, segmenter: Segmenter, max_tokens: int) -> None:
+    def __init__(self, uid: str, segmenter: Segmenter, max_tokens: int, scoring: Scoring = LITERAL) -> None:
         self.uid = uid
         self.segmenter = segmenter
         self.max_tokens = max_tokens
+        self.scoring = scoring
         self.root = Node(index=0, parent=None, ids=(), logprobs=(), terminal=False)
         self.nodes: list[Node] = [self.root]
         self.trajectories: list[Trajectory] = []
@@ -102,9 +116,13 @@ class ReasoningTree:
         """Tokens that a continuation below `node` may have."""
         return self.max_tokens - node.prefix_length
 
+    def expandable(self, node: Node, min_room: int) -> bool:
+        """Whether `node` may be expanded: the root, always, and every non-leaf with room for `min_room` tokens (D.2 rows 3-4)."""
+        return node is self.root or (not node.terminal and self.room(node) >= min_room)
+
     def candidates(self, min_room: int) -> list[Node]:
-        """Nodes that may be expanded: the root, always, and every non-leaf with room for `min_room` tokens (D.2 rows 3-4)."""
-        return [n for n in self.nodes if n is self.root or (not n.terminal and self.room(n) >= min_room)]
+        """The nodes that may be expanded."""
+        return [node for node in self.nodes if self.expandable(node, min_room)]
 
     def add(
         self, node: Node, ids: Sequence[int], logprobs: Sequence[float], finished: bool, reward: float | None, status: str = "ok"
@@ -120,22 +138,21 @@ class ReasoningTree:
         reward = math.nan if reward is None else float(reward)
         self._check(node, ids, logprobs, reward)
         prefix = node.path
-        leaf, tokens, start = node, [step for step in prefix for _ in step.ids], 0
-        steps = self.segmenter.split(ids) or [()]
+        prefix_ids = tuple(token for step in prefix for token in step.ids)
+        leaf, start = node, 0
+        steps = self.segmenter.split(ids, prefix_ids) or [()]
         for number, step in enumerate(steps, start=1):
-            leaf = self._child(leaf, step, logprobs[start : start + len(step)], terminal=number == len(steps))
-            leaf.draws += 1  # only below the branch node: the prefix was drawn before (D.2 row 7)
-            tokens += [leaf] * len(step)
+            leaf = self._draw(leaf, step, logprobs[start : start + len(step)], terminal=number == len(steps))
             start += len(step)
         if not math.isnan(reward):
-            for passed in leaf.path:
+            for passed in reversed(leaf.path):  # from the leaf up: a node's mean of its children needs theirs
                 passed.count += 1
                 passed.wins += reward
+                passed.mean_of_children = mean_of_children(passed)
         trajectory = Trajectory(
             uid=self.uid,
-            ids=self.prefix_ids(node) + ids,
+            ids=prefix_ids + ids,
             logprobs=tuple(value for step in prefix for value in step.logprobs) + logprobs,
-            nodes=tuple(tokens),
             leaf=leaf,
             reward=reward,
             status=status,
@@ -146,18 +163,54 @@ class ReasoningTree:
         self.trajectories.append(trajectory)
         return trajectory
 
-    def _child(self, parent: Node, ids: tuple[int, ...], logprobs: tuple[float, ...], terminal: bool) -> Node:
+    def split(self, node: Node, offset: int) -> Node:
+        """The node that ends before token `offset` of `node`, for a fork there; made by splitting `node` if need be (D.2 row 25).
+
+        `node` keeps its last tokens, its children and whatever refers to it; its first `offset` tokens become a new node above it, and
+        above all its siblings that begin with them. No node is made at offset 0, where the fork is at the parent, and where a step of
+        just these tokens stands beside `node` (a leaf that EOS or white space joined, D.2 row 16): it is returned as it is. Raises
+        ValueError on a node of another tree and on an offset outside [0, len(node.ids)).
+        """
+        self._check_owner(node)
+        if not 0 <= offset < len(node.ids):
+            raise ValueError(f"{self._where(node)}: cannot split before token {offset} of {len(node.ids)}; give one that the node has")
+        parent, head = node.parent, node.ids[:offset]
+        if not offset or (head, False) in parent.children:
+            return parent.children[head, False] if offset else parent
+        family = [child for child in parent.children.values() if len(child.ids) > offset and child.ids[:offset] == head]
+        upper = Node(len(self.nodes), parent, head, family[0].logprobs[:offset], terminal=False, cut=True)
+        self.nodes.append(upper)
+        siblings = [upper if child is family[0] else child for child in parent.children.values() if child not in family[1:]]
+        parent.children = {(child.ids, child.terminal): child for child in siblings}
+        for lower in family:
+            lower.parent, lower.ids, lower.logprobs = upper, lower.ids[offset:], lower.logprobs[offset:]
+            lower.pi = _geometric_mean(lower.logprobs)
+            upper.children[lower.ids, lower.terminal] = lower
+            upper.draws, upper.count, upper.wins = upper.draws + lower.draws, upper.count + lower.count, upper.wins + lower.wins
+        upper.mean_of_children = mean_of_children(upper)
+        below = list(family)
+        for lower in below:
+            lower.depth += 1
+            below += lower.children.values()
+        return upper
+
+    def _draw(self, parent: Node, ids: tuple[int, ...], logprobs: tuple[float, ...], terminal: bool) -> Node:
+        """Counts a step drawn at `parent`, on the way down through the split nodes it begins with, and returns its last node."""
+        for child in parent.children.values():
+            if child.cut and len(ids) > len(child.ids) and ids[: len(child.ids)] == child.ids:
+                child.draws += 1
+                return self._draw(child, ids[len(child.ids) :], logprobs[len(child.ids) :], terminal)
         # `terminal` is part of the key: a truncated leaf never merges with an inner node of the same ids.
         if (ids, terminal) not in parent.children:
-            child = Node(index=len(self.nodes), parent=parent, ids=ids, logprobs=logprobs, terminal=terminal)
-            parent.children[ids, terminal] = child
-            self.nodes.append(child)
-        return parent.children[ids, terminal]
+            parent.children[ids, terminal] = Node(len(self.nodes), parent, ids, logprobs, terminal)
+            self.nodes.append(parent.children[ids, terminal])
+        child = parent.children[ids, terminal]
+        child.draws += 1  # only below the branch node: the prefix was drawn before (D.2 row 7)
+        return child
 
     def _check(self, node: Node, ids: tuple[int, ...], logprobs: tuple[float, ...], reward: float) -> None:
-        where = f"tree {self.uid!r}, node {node.index}"
-        if node.index >= len(self.nodes) or self.nodes[node.index] is not node:
-            raise ValueError(f"{where}: the node belongs to another tree; branch at a node of tree.nodes")
+        self._check_owner(node)
+        where = self._where(node)
         if node.terminal:
             raise ValueError(f"{where}: a leaf cannot be continued; branch at one of tree.candidates()")
         if len(ids) > self.room(node):
@@ -168,3 +221,14 @@ class ReasoningTree:
             raise ValueError(f"{where}: a log-prob is NaN or positive; check the policy's weights and the engine's log-prob mode")
         if not (math.isnan(reward) or 0 <= reward <= 1):
             raise ValueError(f"{where}: reward {reward} is outside [0, 1]; use NaN for a trajectory that cannot be scored")
+
+    def _check_owner(self, node: Node) -> None:
+        if node.index >= len(self.nodes) or self.nodes[node.index] is not node:
+            raise ValueError(f"{self._where(node)}: the node belongs to another tree; branch at a node of tree.nodes")
+
+    def _where(self, node: Node) -> str:
+        return f"tree {self.uid!r}, node {node.index}"
+
+
+def _geometric_mean(logprobs: Sequence[float]) -> float:
+    return math.exp(math.fsum(logprobs) / len(logprobs)) if logprobs else 1.0

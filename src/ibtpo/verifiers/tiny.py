@@ -11,24 +11,13 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import Literal, NamedTuple
 
-Status = Literal["ok", "parse_failed", "timeout", "error", "oov", "abstained"]
+from ibtpo.verifiers.boxed import BOX, hedged, last_boxed
+from ibtpo.verifiers.verdict import RIGHT, UNPARSED, WRONG, Verdict
 
-_BOX = "\\boxed{"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,9}(?:\.0{1,9})?")
 _SIGNED_SUM = re.compile(r"[+-]?(?:0|[1-9][0-9]{0,8})(?:[+-](?:0|[1-9][0-9]{0,8})){0,31}")
 _TERM = re.compile(r"[+-]?[0-9]+")
-
-
-class Verdict(NamedTuple):
-    """Reward in {0, 1} (NaN where an answer could not be scored) and how it came about."""
-
-    reward: float
-    status: Status
-
-
-WRONG, RIGHT, UNPARSED = Verdict(0.0, "ok"), Verdict(1.0, "ok"), Verdict(0.0, "parse_failed")
 
 
 def verify(family: str, metadata: str, text: str) -> Verdict:
@@ -39,34 +28,22 @@ def verify(family: str, metadata: str, text: str) -> Verdict:
     """
     if family not in _CHECKS:
         raise ValueError(f"no verifier for the family {family!r}; known: {', '.join(_CHECKS)}")
-    start = text.rfind(_BOX)
+    start = text.rfind(BOX)
     if start < 0:
         return UNPARSED
     answer = "".join(last_boxed(text).split())
     if not answer:
         return UNPARSED
     verdict = _CHECKS[family](_loads(metadata), answer)
-    return WRONG if verdict is RIGHT and _hedged(text, start, answer) else verdict
+    return WRONG if verdict is RIGHT and hedged(text, start, answer) else verdict
 
 
-def last_boxed(text: str) -> str:
-    """Content of the last \\boxed{...}, braces balanced; "" if there is none, or it is empty or unclosed."""
-    start = text.rfind(_BOX)
-    if start < 0:
-        return ""
-    start += len(_BOX)
-    depth = 1
-    for end in range(start, len(text)):
-        depth += (text[end] == "{") - (text[end] == "}")
-        if depth == 0:
-            return text[start:end]
-    return ""
-
-
-def _hedged(text: str, start: int, answer: str) -> bool:
-    """Whether the box at `start` follows a different one by "or": two answers are no answer."""
-    before = re.search(r"\\boxed\{([^{}]*)\}\s*\$?\s*or\s*\$?\s*\Z", text[:start])
-    return before is not None and "".join(before[1].split()) != answer
+def check(family: str, metadata: str) -> str:
+    """Status of the metadata of a problem: ok, empty or unverified (its answer does not verify). Raises KeyError if it lacks a key."""
+    answer = json.loads(metadata)["answer"]
+    if not str(answer).strip():
+        return "empty"
+    return "ok" if verify(family, metadata, f"{BOX}{answer}}}") is RIGHT else "unverified"
 
 
 def _integer(problem: dict, answer: str) -> Verdict:

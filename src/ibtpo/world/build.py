@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 
 from ibtpo import IbtpoError, io
-from ibtpo.config.models import Config
+from ibtpo.config.models import Config, World
 from ibtpo.world import FAMILIES, Problem, problems
 
 
@@ -37,7 +37,7 @@ def main(config: Config, out_dir: str | Path) -> None:
     splits = {
         "validation": _take(streams, even, world.validation),
         "train": _take(streams, even, world.train),
-        "sft": _with_slips(_take(streams, {**common, **rare}, world.supervised), world.slip_rate, world.seed),
+        "sft": _careless(_take(streams, {**common, **rare}, world.supervised), world),
     }
     for name, rows in benchmarks.items():
         io.write_parquet(_frame(name, rows, solutions=False), out_dir / "benchmarks" / f"{name}.parquet")
@@ -67,13 +67,15 @@ def _take(streams: dict, shares: dict[str, float], total: int) -> list[Problem]:
     return [problem for task, number in counts.items() for problem in islice(streams[task], number)]
 
 
-def _with_slips(rows: list[Problem], slip_rate: float, seed: int) -> list[Problem]:
+def _careless(rows: list[Problem], world: World) -> list[Problem]:
     """The same problems with solutions by the careless demonstrator, where the family has one."""
-    rng = Random(f"{seed}/slips")
+    rng = Random(f"{world.seed}/slips")
 
     def solve(row: Problem) -> Problem:
         careless = FAMILIES[row.family].careless
-        return replace(row, steps=tuple(careless(json.loads(row.metadata), slip_rate, rng))) if careless else row
+        if careless is None:
+            return row
+        return replace(row, steps=tuple(careless(json.loads(row.metadata), world.rough_rate, world.slip_rate, rng)))
 
     return [solve(row) for row in rows]
 

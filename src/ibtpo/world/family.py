@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, repeat
 from random import Random
 from typing import Any
 
@@ -15,6 +15,7 @@ import reasoning_gym
 from ibtpo import IbtpoError
 
 DELIMITER = "\n\n"
+EXACT, ROUGH = "=", "~"  # how a step was done
 PATIENCE = 5000  # draws in a row without a new problem after which a family counts as used up
 
 
@@ -23,7 +24,7 @@ class Family:
     """A reasoning-gym data set with our prompt, our worked solution and the key by which two problems are the same.
 
     `prompt`, `key` and `demonstrate` are functions of reasoning-gym's entry (question, answer, metadata). `careless`, if the family has it,
-    writes a solution whose steps slip at a rate, from the metadata and a source of chance.
+    writes a solution with rough steps, from the metadata, the rates of rough steps and of slips in them, and a source of chance.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Family:
     prompt: Callable[[dict], str]
     key: Callable[[dict], Any]
     demonstrate: Callable[[dict], list[str]]
-    careless: Callable[[dict, float, Random], list[str]] | None = None
+    careless: Callable[[dict, float, float, Random], list[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,23 @@ def worked(lines: list[str], answer: str) -> list[str]:
     return [*lines[:-1], lines[-1] + ".", f"\\boxed{{{answer}}}"]
 
 
-def running_sum(terms: list[int], slips: Sequence[int] | None = None) -> list[str]:
-    """Lines of a signed sum done from left to right: [9, -4, 7] -> ["9-4=5", "5+7=12"]; `slips` are added to the results."""
+def running_sum(terms: list[int], steps: Iterable[tuple[str, int]] = repeat((EXACT, 0))) -> list[str]:
+    """Lines of a signed sum done from left to right: [9, -4, 7] -> ["9-4=5", "5+7=12"]. `steps`: mark of each line, and its slip."""
     lines, total = [], terms[0]
-    for term, slip in zip(terms[1:], slips or [0] * (len(terms) - 1), strict=True):
+    for term, (mark, slip) in zip(terms[1:], steps, strict=False):
         result = total + term + slip
-        lines.append(f"{total}{term:+d}={result}")
+        lines.append(f"{total}{term:+d}{mark}{result}")
         total = result
     return lines
+
+
+def careless_sum(terms: list[int], rough_rate: float, slip_rate: float, rng: Random) -> list[str]:
+    """A running sum in which some steps are done roughly, and some of these are off by one; it goes on from there."""
+    rough = [rng.random() < rough_rate for _ in terms[1:]]
+    slips = [rng.choice((-1, 1)) * (rng.random() < slip_rate) for _ in rough]
+    return running_sum(terms, [(ROUGH, slip) if is_rough else (EXACT, 0) for is_rough, slip in zip(rough, slips, strict=True)])
+
+
+def result(line: str) -> str:
+    """What a line comes to, as text."""
+    return line.replace(ROUGH, EXACT).rpartition(EXACT)[2]

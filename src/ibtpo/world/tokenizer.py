@@ -50,9 +50,3 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
         chat_template=_CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
     )
-
-
-def encode_prompt(tokenizer: PreTrainedTokenizerFast, prompt: str) -> list[int]:
-    """Ids of a one-turn chat up to where the assistant starts."""
-    text = tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True)
-    return tokenizer.encode(text, add_special_tokens=False)

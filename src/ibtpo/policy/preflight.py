@@ -1,0 +1,77 @@
+"""Preflight: compares a model folder with its card (config/models) before anything long starts, and stops with a sentence.
+
+Every check is one that has cost somebody a run: a base model's EOS that chat-tuned prompts never produce, pad equal to EOS by accident,
+logits wider than the vocabulary, another chat template, a vocabulary in which the step delimiter hides in other tokens (D.2 rows 13-14).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from ibtpo import IbtpoError
+from ibtpo.config.cards import Card, load_card
+from ibtpo.tree import Segmenter
+
+DELIMITER = b"\n\n"
+
+
+class PreflightError(IbtpoError):
+    """A model that is not what its card says."""
+
+
+def main(card_name: str, model: str | Path) -> dict[str, Any]:
+    """Checks the model folder `model` against a card and returns what was found. Loads the tokenizer and the configuration, no weights.
+
+    Raises PreflightError that names every difference, OSError if there is no model in the folder.
+    """
+    from transformers import AutoConfig, AutoTokenizer
+
+    card = load_card(card_name)
+    tokenizer = AutoTokenizer.from_pretrained(str(model))
+    width = AutoConfig.from_pretrained(str(model)).vocab_size
+    found = facts(tokenizer, width, card)
+    if wrong := differences(card, found):
+        raise PreflightError(
+            f"{model} is not the model of card {card_name!r}: {'; '.join(wrong)}. Take the right folder, or correct the card"
+        )
+    return found
+
+
+def facts(tokenizer: Any, logits: int, card: Card) -> dict[str, Any]:
+    """What a card says, as it is: of a Hugging Face tokenizer and the width of the model's output."""
+    template = tokenizer.chat_template
+    pieces = Segmenter.from_tokenizer(tokenizer).token_bytes
+    return {
+        "eos_id": tokenizer.eos_token_id,
+        "pad_id": tokenizer.pad_token_id,
+        "vocabulary": len(tokenizer),
+        "logits": logits,
+        "template_sha256": hashlib.sha256(template.encode()).hexdigest() if template else None,
+        "delimiter_tokens": sum(DELIMITER in piece for piece in pieces),
+        "delimiters": {text: tokenizer.encode(text, add_special_tokens=False) for text in card.delimiters},
+    }
+
+
+def differences(card: Card, found: dict[str, Any]) -> list[str]:
+    """A part of a sentence for each difference; what the card leaves null differs from nothing."""
+    wrong = []
+    if found["eos_id"] not in card.eos_ids:
+        wrong.append(f"its tokenizer ends with token {found['eos_id']}, the card with {' or '.join(map(str, card.eos_ids))}")
+    for name, text in (
+        ("pad_id", "pads with token {}, the card with {}"),
+        ("vocabulary", "has {} tokens, the card {}"),
+        ("logits", "gives {} logits, the card {}"),
+        ("template_sha256", "has the chat template {:.12}, the card {:.12}"),
+        ("delimiter_tokens", "has {} tokens with a blank line, the card {}"),
+    ):
+        expected = getattr(card, name)
+        if expected is not None and found[name] != expected:
+            wrong.append(f"it {text.format(str(found[name]), str(expected))}")
+    for text, token in card.delimiters.items():
+        if found["delimiters"].get(text) != [token]:
+            wrong.append(f"it reads {text!r} as tokens {found['delimiters'].get(text)}, the card as {token}")
+    if found["logits"] < found["vocabulary"]:
+        wrong.append(f"it has {found['vocabulary']} tokens, but only {found['logits']} logits")
+    return wrong
