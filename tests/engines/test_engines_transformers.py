@@ -7,9 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibtpo import IbtpoError
-from ibtpo.config.models import Engine
+from ibtpo.config.models import Engine, Sampler
 from ibtpo.engines import EngineError, Request, make_engine
 from ibtpo.engines.transformers import TransformersEngine
+from ibtpo.rollout.scheduler import Task, run
+from ibtpo.samplers import SAMPLERS
+from ibtpo.tree import ReasoningTree, Segmenter
+from ibtpo.verifiers import Verdict
 
 EOS = 256
 TOKEN_BYTES = 2 * 2 * 32 * 4  # layers x (K, V) x head size x float32
@@ -179,7 +183,7 @@ def test_a_live_model_that_was_trained_meanwhile(build, sampling, finish, error)
     assert all(parameter.grad is None and parameter.requires_grad for parameter in live.parameters())
 
 
-@settings(derandomize=True, deadline=None, max_examples=20)
+@settings(derandomize=True, deadline=None, max_examples=14)
 @given(seed=st.integers(0, 2**31), rows=st.integers(1, 7), tokens=st.sampled_from([90, 150, 400, 10_000]))
 def test_requests_join_and_leave_between_steps(policy_dir, sampling, alone, seed, rows, tokens):
     """Whenever a request comes, and however little room there is, it gets what it gets alone."""
@@ -204,6 +208,35 @@ def test_requests_join_and_leave_between_steps(policy_dir, sampling, alone, seed
 def alone(policy_dir, sampling, finish):
     engine = make_engine("transformers", policy_dir, sampling, Engine(max_sequences=1))
     return {name: answer for request in requests() for name, answer in finish(engine, [request]).items()}
+
+
+def test_trees_in_both_modes(policy_dir, sampling):
+    """The same trees whether they waited for each other or not; branches need no prefill."""
+    spec = Sampler(name="ibtree", group_size=8, initial=3, iterations=6, nodes=1, branches=1, min_room=4)
+    segmenter = Segmenter([b"x" if i % 8 else b"x\n\n" for i in range(258)], EOS)  # the random policy writes steps of some 8 tokens
+
+    def grow(mode):
+        engine = make_engine("transformers", policy_dir, sampling, Engine(max_sequences=7))
+        trees = [ReasoningTree(f"tree{i}", segmenter, sampling.max_tokens) for i in range(4)]
+        tasks = [
+            Task(
+                tree.uid,
+                tuple(range(i, i + 30)),
+                SAMPLERS["ibtree"](tree, spec, None),
+                tree,
+                lambda ids: Verdict(float(len(ids) % 2), "ok"),
+            )
+            for i, tree in enumerate(trees)
+        ]
+        figures = run(tasks, engine, mode, seed=3)
+        assert figures.requests == 32 and figures.tokens == engine.figures()["generated_tokens"]
+        prompts = engine.figures()["prefix_queries"]
+        assert engine.figures()["prefix_hits"] == prompts - 32 - 4 * 29, "the four prompts, and the last token of each request"
+        return [[(t.ids, t.reward, t.status, t.branch.index) for t in tree.trajectories] for tree in trees]
+
+    asynchronous = grow("asynchronous")
+    assert any(branch for tree in asynchronous for *_, branch in tree), "no tree branched below its root"
+    assert asynchronous == grow("lockstep")
 
 
 def test_twice_the_same(policy_dir, sampling, finish):

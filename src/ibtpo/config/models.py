@@ -91,7 +91,7 @@ class Engine(Strict):
 
     device: Literal["cpu", "cuda"] = Field("cpu", description="where training runs; the engine runs on what its build supports")
     kind: Literal["vllm", "transformers"] = Field(
-        "vllm", description="vllm: request by request, with a prefix cache; transformers: a batch at a time"
+        "vllm", description="vllm: its own scheduler and paged cache; transformers: continuous batching over the plain model"
     )
     mode: Literal["asynchronous", "lockstep"] = Field(
         "asynchronous", description="asynchronous: a tree goes on by itself; lockstep: an iteration waits for all trees"

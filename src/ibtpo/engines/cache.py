@@ -10,7 +10,7 @@ from transformers import Cache, PreTrainedConfig
 
 
 class RowCache(Cache):
-    """Keys and values of each layer, (rows, heads, capacity, head size); the running requests are the first rows.
+    """Keys and values of each layer, (2, rows, heads, capacity, head size); the running requests are the first rows.
 
     A forward over the running rows writes one token each, at its own position, and looks at the view [:running] up to the capacity, which
     `fit` keeps close to the longest row: memory without gaps is read several times faster, worth more than what is read in vain.
@@ -23,7 +23,7 @@ class RowCache(Cache):
         self.token_bytes = config.num_hidden_layers * 2 * heads * size * dtype.itemsize
         self.rows = self.capacity = 0
         self.device, self._heads, self._size = device, heads, size
-        self._kv = [torch.zeros(0, heads, 0, size, dtype=dtype, device=device) for _ in range(2 * config.num_hidden_layers)]
+        self._layers = [torch.zeros(2, 0, heads, 0, size, dtype=dtype, device=device) for _ in range(config.num_hidden_layers)]
 
     def fit(self, rows: int, length: int, running: int) -> None:
         """Room for so many rows of this length, and not much more length; the `running` rows keep their content."""
@@ -31,11 +31,11 @@ class RowCache(Cache):
         if rows <= self.rows and length <= self.capacity <= length + 2 * slack:
             return
         capacity, kept = length + slack, min(length, self.capacity)
-        for index, old in enumerate(self._kv):
-            self._kv[index] = new = old.new_empty(rows, self._heads, capacity, self._size)
-            new[:running, :, :kept] = old[:running, :, :kept]
-            new[:running, :, kept:] = 0  # what the mask hides must be finite, too
-            new[running:] = 0
+        for index, old in enumerate(self._layers):
+            self._layers[index] = new = old.new_empty(2, rows, self._heads, capacity, self._size)
+            new[:, :running, :, :kept] = old[:, :running, :, :kept]
+            new[:, :running, :, kept:] = 0  # what the mask hides must be finite, too
+            new[:, running:] = 0
         self.rows, self.capacity = rows, capacity
         self._first = capacity * torch.arange(rows * self._heads, device=self.device).view(rows, self._heads)
 
@@ -44,27 +44,27 @@ class RowCache(Cache):
         self._running = len(positions)
         self._target = (self._first[: self._running] + positions[:, None]).view(-1)
 
-    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_, **__) -> list[torch.Tensor]:
-        stored = self._kv[2 * layer_idx : 2 * layer_idx + 2]
-        for tensor, states in zip(stored, (key_states, value_states), strict=True):
-            tensor.view(-1, self._size).index_copy_(0, self._target, states.reshape(-1, self._size))
-        return [tensor[: self._running] for tensor in stored]
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *_, **__) -> tuple[torch.Tensor, torch.Tensor]:
+        keys, values = self._layers[layer_idx]
+        keys.view(-1, self._size).index_copy_(0, self._target, key_states.reshape(-1, self._size))
+        values.view(-1, self._size).index_copy_(0, self._target, value_states.reshape(-1, self._size))
+        return keys[: self._running], values[: self._running]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return 0  # not asked for: the model is given positions and mask
 
     def load(self, row: int, prefix: torch.Tensor) -> None:
-        """Fills the beginning of a row from a prefix (2 x layers, heads, length, head size)."""
-        for tensor, part in zip(self._kv, prefix, strict=True):
-            tensor[row, :, : part.shape[1]] = part
+        """Fills the beginning of a row from a prefix (layers, 2, heads, length, head size)."""
+        for layer, part in zip(self._layers, prefix, strict=True):
+            layer[:, row, :, : part.shape[2]] = part
 
     def prefix(self, row: int, length: int) -> torch.Tensor:
         """A copy of the beginning of a row."""
-        return torch.stack([tensor[row, :, :length] for tensor in self._kv])
+        return torch.stack([layer[:, row, :, :length] for layer in self._layers])
 
     def move(self, source: int, target: int) -> None:
-        for tensor in self._kv:
-            tensor[target] = tensor[source]
+        for layer in self._layers:
+            layer[:, target] = layer[:, source]
 
 
 class PrefixStore:
@@ -83,12 +83,12 @@ class PrefixStore:
         self._where: dict[int, int] = {}  # hash of a prefix -> number of the newest sequence that begins with it
 
     def find(self, ids: tuple[int, ...]) -> torch.Tensor | None:
-        """Keys and values (2 x layers, heads, len(ids), head size) of `ids`, a view; None if no stored sequence begins with it."""
+        """Keys and values (layers, 2, heads, len(ids), head size) of `ids`, a view; None if no stored sequence begins with it."""
         stored, kv = self._stored.get(self._where.get(_hashes(ids)[-1], 0), ((), None))
-        return kv[:, :, : len(ids)] if kv is not None and stored[: len(ids)] == ids else None
+        return kv[:, :, :, : len(ids)] if kv is not None and stored[: len(ids)] == ids else None
 
     def put(self, ids: tuple[int, ...], kv: torch.Tensor) -> None:
-        """Keeps `kv` (2 x layers, heads, len(ids), head size), memory of its own; one that exceeds the limit is left out."""
+        """Keeps `kv` (layers, 2, heads, len(ids), head size), memory of its own; one that exceeds the limit is left out."""
         if kv.nbytes > self._limit:
             return
         while self._bytes + kv.nbytes > self._limit:

@@ -46,26 +46,29 @@ class Rows:
         draws = torch.zeros(len(requests), self._ids.shape[1], dtype=torch.float64)
         for row, request in zip(draws, requests, strict=True):  # a stream of its own: other rows do not shift it
             torch.rand(request.max_tokens, generator=torch.Generator().manual_seed(request.seed), out=row[: request.max_tokens])
-        self._state[rows] = torch.tensor(state, device=self.cache.device)
-        self._uniforms[rows] = draws.to(self.cache.device)
+        where = torch.tensor(rows, device=self.cache.device)
+        self._state.index_copy_(0, where, torch.tensor(state, device=self.cache.device))
+        self._uniforms.index_copy_(0, where, draws.to(self.cache.device))
         return rows
 
     def uniforms(self) -> torch.Tensor:
         """The draws (rows,) of the next tokens, float64 in [0, 1)."""
-        return self._uniforms[self._entry()]
+        return self._uniforms.view(-1).index_select(0, self._entry())
 
     def record(self, tokens: torch.Tensor, logprobs: torch.Tensor, eos_id: int) -> list[int]:
         """Appends a token (rows,) and its log-prob to each row; returns the rows that end with it."""
         state, entry = self.state, self._entry()
-        self._ids[entry], self._logprobs[entry] = tokens, logprobs
+        self._ids.view(-1).index_copy_(0, entry, tokens)
+        self._logprobs.view(-1).index_copy_(0, entry, logprobs)
         state[:, TOKEN] = tokens
         state[:, POSITION : COUNT + 1] += 1
         return ((tokens == eos_id) | (state[:, COUNT] == state[:, LIMIT])).nonzero()[:, 0].tolist()
 
     def leave(self, rows: list[int]) -> list[tuple[Request, list[int], list[float]]]:
         """Makes gaps of these rows; returns each request, the ids and the log-probs that were generated."""
-        counts = self._state[rows, COUNT].tolist()
-        ids, logprobs = (kept[rows, : max(counts)].tolist() for kept in (self._ids, self._logprobs))
+        where = torch.tensor(rows, device=self.cache.device)
+        counts = self._state[:, COUNT].index_select(0, where).tolist()
+        ids, logprobs = (kept[:, : max(counts)].index_select(0, where).tolist() for kept in (self._ids, self._logprobs))
         self._gaps += rows
         return [(self.requests[row], i[:n], p[:n]) for row, n, i, p in zip(rows, counts, ids, logprobs, strict=True)]
 
@@ -90,8 +93,10 @@ class Rows:
             self._state = _grown(self._state, rows, 4)
             self._ids, self._logprobs, self._uniforms = (_grown(old, rows, tokens) for old in (self._ids, self._logprobs, self._uniforms))
 
-    def _entry(self) -> tuple[torch.Tensor, torch.Tensor]:
-        return torch.arange(len(self.requests), device=self.cache.device), self.state[:, COUNT]
+    def _entry(self) -> torch.Tensor:
+        """Where each row (rows,) keeps its next token."""
+        width, state = self._ids.shape[1], self.state
+        return torch.arange(0, width * len(state), width, device=state.device) + state[:, COUNT]
 
 
 def _grown(old: torch.Tensor, rows: int, columns: int) -> torch.Tensor:

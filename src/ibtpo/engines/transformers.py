@@ -145,13 +145,13 @@ class TransformersEngine(Queue):
             self._rows.cache.load(row, prefix)
 
     def _prefill(self, batch: list[tuple[int, ...]]) -> list[torch.Tensor]:
-        """Keys and values (2 x layers, heads, length, head size) of each; padded on the right, where a causal model never looks."""
+        """Keys and values (layers, 2, heads, length, head size) of each; padded on the right, where a causal model never looks."""
         width, cache = max(map(len, batch)), DynamicCache()
         ids = torch.tensor([prefix + (self._eos_id,) * (width - len(prefix)) for prefix in batch], device=self._model.device)
         positions = torch.arange(width, device=ids.device).expand(len(batch), -1)
         self._model(input_ids=ids, position_ids=positions, past_key_values=cache, use_cache=True, logits_to_keep=1)
-        kv = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
-        return [torch.stack([tensor[i, :, : len(prefix)] for tensor in kv]) for i, prefix in enumerate(batch)]
+        kv = torch.stack([torch.stack([layer.keys, layer.values]) for layer in cache.layers])
+        return [kv[:, :, row, :, : len(prefix)].clone() for row, prefix in enumerate(batch)]
 
     def _decode(self) -> list[int]:
         """Draws one token for every row; returns the rows that end with it."""
@@ -160,8 +160,8 @@ class TransformersEngine(Queue):
         cache.fit(len(state), int(positions.max()) + 1, len(state))
         cache.aim(positions)
         ahead = torch.arange(cache.capacity, device=state.device) > positions[:, None]
-        mask = torch.zeros_like(ahead, dtype=self._model.dtype).masked_fill_(ahead, -torch.inf)
-        logits = self._decoder(self._model, state[:, TOKEN], positions, mask, cache).float()
+        mask = torch.where(ahead, -torch.inf, 0.0).to(self._model.dtype)
+        logits = self._decoder(state[:, TOKEN], positions, mask, cache).float()
         tokens = draw(logits, rows.uniforms(), self._sampling)
         self._used += len(state)
         self._peak = max(self._peak, self._used)

@@ -178,7 +178,10 @@ class Session(TrainerCallback):
             self.validate()
 
     def validate(self) -> None:
-        """avg@k on the held-out problems and the IB-Score probe; the same draws at every step and for every method of a seed."""
+        """avg@k on the held-out problems and the IB-Score probe; the same draws at every step and for every method of a seed.
+
+        With `pi: temperature` the probe is in those probabilities too; the offline IB-Score compares such a method with the others.
+        """
         self.sync()
         config, train, started = self.config, self.config.train, time.perf_counter()
         seed = stable_seed("validate", self.seed)
