@@ -1,7 +1,6 @@
 """Maths answers: the project's cases, the rules where math-verify alone is wrong, and gold answers that lose something."""
 
 import json
-import logging
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +9,6 @@ from sympy import Float, Integer, Rational, pi, sqrt
 
 from ibtpo.verifiers import maths, numbers
 from ibtpo.verifiers.verdict import RIGHT, UNPARSED, WRONG
-
-logging.disable(logging.CRITICAL)
 
 CASES = [
     ("nested_box", "$\\frac{1}{3}$", "first \\boxed{5} then final \\boxed{\\frac{1}{\\sqrt{9}}}", True),

@@ -58,8 +58,6 @@ class Sampler(Strict):
         needed = [key for key in KEYS[self.name] if key in (*SHAPE, "segment", "depth") and getattr(self, key) is None]
         if needed:
             raise ValueError(f"sampler {self.name!r} needs {' and '.join(needed)}, each >= 1")
-        if self.name == "treepo" and self.initial > self.group_size:
-            raise ValueError(f"initial = {self.initial} paths leave the root but group_size is {self.group_size}. Lower the first")
         if self.delimiter_noise and self.name == "treepo":
             raise ValueError("delimiter_noise means nothing to treepo, whose segments are counted in tokens. Remove it")
         return self
