@@ -5,7 +5,11 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
-from ibtpo.config.models import Sampling
+from ibtpo.config.models import Sampler, Sampling
+from ibtpo.rollout.scheduler import Task
+from ibtpo.samplers import SAMPLERS
+from ibtpo.tree import ReasoningTree, Segmenter
+from ibtpo.verifiers import Verdict
 
 PADDED_VOCABULARY = 272  # more logits than tokens, as in real models
 
@@ -76,3 +80,17 @@ def error():
         return (expected - torch.tensor(continuation.logprobs)).abs().max().item()
 
     return distance
+
+
+@pytest.fixture(scope="session")
+def plant(sampling):
+    """Makes tasks that grow four IBTrees of 8 trajectories, each tree with a prompt of 30 tokens of its own."""
+    spec = Sampler(name="ibtree", group_size=8, initial=3, iterations=6, nodes=1, branches=1, min_room=4)
+    segmenter = Segmenter([b"x" if i % 8 else b"x\n\n" for i in range(258)], 256)  # the random policy writes steps of some 8 tokens
+
+    def task(i):
+        tree = ReasoningTree(f"tree{i}", segmenter, sampling.max_tokens)
+        prompt_ids = tuple(range(i, i + 30))
+        return Task(tree.uid, prompt_ids, SAMPLERS["ibtree"](tree, spec, None), tree, lambda ids: Verdict(float(len(ids) % 2), "ok"))
+
+    return lambda: [task(i) for i in range(4)]

@@ -7,13 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ibtpo import IbtpoError
-from ibtpo.config.models import Engine, Sampler
+from ibtpo.config.models import Engine
 from ibtpo.engines import EngineError, Request, make_engine
 from ibtpo.engines.transformers import TransformersEngine
-from ibtpo.rollout.scheduler import Task, run
-from ibtpo.samplers import SAMPLERS
-from ibtpo.tree import ReasoningTree, Segmenter
-from ibtpo.verifiers import Verdict
+from ibtpo.rollout.scheduler import run
 
 EOS = 256
 TOKEN_BYTES = 2 * 2 * 32 * 4  # layers x (K, V) x head size x float32
@@ -210,24 +207,13 @@ def alone(policy_dir, sampling, finish):
     return {name: answer for request in requests() for name, answer in finish(engine, [request]).items()}
 
 
-def test_trees_in_both_modes(policy_dir, sampling):
+def test_trees_in_both_modes(policy_dir, sampling, plant):
     """The same trees whether they waited for each other or not; branches need no prefill."""
-    spec = Sampler(name="ibtree", group_size=8, initial=3, iterations=6, nodes=1, branches=1, min_room=4)
-    segmenter = Segmenter([b"x" if i % 8 else b"x\n\n" for i in range(258)], EOS)  # the random policy writes steps of some 8 tokens
 
     def grow(mode):
         engine = make_engine("transformers", policy_dir, sampling, Engine(max_sequences=7))
-        trees = [ReasoningTree(f"tree{i}", segmenter, sampling.max_tokens) for i in range(4)]
-        tasks = [
-            Task(
-                tree.uid,
-                tuple(range(i, i + 30)),
-                SAMPLERS["ibtree"](tree, spec, None),
-                tree,
-                lambda ids: Verdict(float(len(ids) % 2), "ok"),
-            )
-            for i, tree in enumerate(trees)
-        ]
+        tasks = plant()
+        trees = [task.tree for task in tasks]
         figures = run(tasks, engine, mode, seed=3)
         assert figures.requests == 32 and figures.tokens == engine.figures()["generated_tokens"]
         prompts = engine.figures()["prefix_queries"]

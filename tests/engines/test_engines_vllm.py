@@ -10,12 +10,9 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from ibtpo.config.models import Engine, Sampler
+from ibtpo.config.models import Engine
 from ibtpo.engines import EngineError, Request, make_engine
-from ibtpo.rollout.scheduler import Task, run
-from ibtpo.samplers import SAMPLERS
-from ibtpo.tree import ReasoningTree, Segmenter
-from ibtpo.verifiers import Verdict
+from ibtpo.rollout.scheduler import run
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed")
 EOS, BLOCK = 256, 32
@@ -137,26 +134,12 @@ def test_refused_requests(engine):
     assert engine.pending == 0
 
 
-def test_trees_in_both_modes(engine, sampling):
+def test_trees_in_both_modes(engine, plant):
     """Exactly G leaves, every token counted once, and the same trees whether they waited for each other or not."""
-    spec = Sampler(name="ibtree", group_size=8, initial=3, iterations=6, nodes=1, branches=1, min_room=4)
-    segmenter = Segmenter([b"x" if i % 8 else b"x\n\n" for i in range(258)], EOS)  # the random policy writes steps of some 8 tokens
-
-    def score(ids):
-        return Verdict(float(len(ids) % 2), "ok")
 
     def grow(mode):
-        trees = [ReasoningTree(f"tree{i}", segmenter, sampling.max_tokens) for i in range(4)]
-        tasks = [
-            Task(
-                tree.uid,
-                tuple(range(i, i + 30)),
-                SAMPLERS["ibtree"](tree, spec, None),
-                tree,
-                lambda ids: Verdict(float(len(ids) % 2), "ok"),
-            )
-            for i, tree in enumerate(trees)
-        ]
+        tasks = plant()
+        trees = [task.tree for task in tasks]
         before = engine.figures()["generated_tokens"]
         figures = run(tasks, engine, mode, seed=3)
         generated = engine.figures()["generated_tokens"] - before

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import yaml
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
 
-from ibtpo.config.load import ConfigError, explain
+from ibtpo.config.load import ConfigError, explain, read_yaml
 from ibtpo.config.strict import Strict
 
 FOLDER = Path("config") / "models"  # relative to the working directory
@@ -41,9 +40,6 @@ def load_card(model: str | Path) -> Card:
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise ConfigError(f"there is no model card {path.stem!r} ({path} does not exist). Known cards: {known}.")
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return Card.model_validate_json(json.dumps(content, default=str), strict=True)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
+        return Card.model_validate_json(json.dumps(read_yaml(path), default=str), strict=True)
     except ValidationError as error:
         raise ConfigError(f"{path}: {explain(error)}") from None

@@ -29,7 +29,7 @@ def load(preset: str | Path = "tiny", overrides: dict[str, Any] | None = None) -
     Raises ConfigError for a missing or unreadable file, an unknown key, a value of the wrong kind or parts that do not fit together.
     """
     path = _find(preset)
-    layers = [_read(path.with_name(METHODS)), _layers(path), _typed(overrides or {}), {"preset": path.stem}]
+    layers = [read_yaml(path.with_name(METHODS)), _layers(path), _typed(overrides or {}), {"preset": path.stem}]
     content: dict[str, Any] = {}
     for layer in layers:
         content = _merge(content, layer)
@@ -52,7 +52,7 @@ def _find(preset: str | Path) -> Path:
 
 def _layers(path: Path, above: tuple[str, ...] = ()) -> dict[str, Any]:
     """A preset, laid over the one that it extends; `above` are those that extend it."""
-    content = _read(path)
+    content = read_yaml(path)
     base = content.pop("extends", None)
     if base is None:
         return content
@@ -64,7 +64,8 @@ def _layers(path: Path, above: tuple[str, ...] = ()) -> dict[str, Any]:
     return _merge(_layers(_find(path.with_name(f"{base}.yaml")), chain), content)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises ConfigError, naming the file, for one that is missing, not valid or holds no mapping."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:

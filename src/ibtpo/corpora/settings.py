@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import Field, PositiveInt, ValidationError, field_validator, model_validator
 
-from ibtpo.config.load import ConfigError
+from ibtpo.config.load import ConfigError, read_yaml
 from ibtpo.config.strict import Strict
 
 Kind = Literal["maths", "choice", "ifeval", "code"]
@@ -94,15 +93,7 @@ class Settings(Strict):
 def load_settings(path: str | Path, data_root: str | None = None) -> Settings:
     """Reads config/datasets.yaml; `data_root` replaces that of the file. Raises ConfigError that names the key and the remedy."""
     path = Path(path)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} must hold keys with values ('key: value'), not {type(content).__name__}.")
-    content = content | ({"data_root": data_root} if data_root else {})
+    content = read_yaml(path) | ({"data_root": data_root} if data_root else {})
     try:
         return Settings.model_validate_json(json.dumps(content, default=str), strict=True)
     except ValidationError as error:
