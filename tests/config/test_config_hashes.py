@@ -94,8 +94,8 @@ def test_a_changed_default_needs_a_new_revision():
         for model in models
     }
     assert (slice_hash(defaults), REVISION) == (
-        "e338fe3633",
-        {"data": 2, "policy": 2, "train": 2, "samples": 2, "comparison": 2, "offline": 1},
+        "4e6672dbba",
+        {"data": 3, "policy": 2, "train": 2, "samples": 2, "comparison": 2, "offline": 1},
     )
 
 

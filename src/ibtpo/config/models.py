@@ -38,7 +38,7 @@ class World(Strict):
         description="[OURS] tasks of supervised stage, training and validation: name, family, reasoning-gym's options (ranges of numbers)",
     )
     rough_rate: float = Field(
-        0.6, ge=0, le=1, description="[OURS] chance that a step of a worked sum is done roughly: the base policy has a choice at every step"
+        0.7, ge=0, le=1, description="[OURS] chance that a step of a worked sum is done roughly: the base policy has a choice at every step"
     )
     slip_rate: float = Field(0.45, ge=0, le=1, description="[OURS] chance that a rough step is off by one")
     out_of_domain: dict[str, dict[str, Any]] = Field(

@@ -16,7 +16,7 @@ from ibtpo.config.models import Config
 
 LENGTH = 10  # hex digits: 40 bits, no clash in any number of runs that somebody keeps
 REVISION = {
-    "data": 2,
+    "data": 3,
     "policy": 2,
     "train": 2,
     "samples": 2,
