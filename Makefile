@@ -1,7 +1,11 @@
 # Two commands on a fresh Debian or Ubuntu with Python 3.11:
 #     make reproduce    everything of the tiny preset; ARTIFACTS=fresh computes anew what is published
 #     make test         linters and all tests
-# Both set up .venv first if it is not there, and do nothing twice. Variables: PYTHON, PRESET, ARTIFACTS, TESTS.
+# Both set up .venv first if it is not there, and do nothing twice. A third looks only:
+#     make doctor       whether this machine can run the preset: versions, GPUs, memory, disk
+# and a fourth takes a small real model through all of it, on raw data in DATA (docs/models.md):
+#     make small-real
+# Variables: PYTHON, PRESET, ARTIFACTS, TESTS, DATA.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -11,9 +15,10 @@ PYTHON ?= $(shell type -ap python3.11 python3 | grep -v '/\.venv/' | head -n 1)
 PRESET ?= tiny
 ARTIFACTS ?= cached
 TESTS ?= tests
+DATA ?= data/raw
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce test lint env
+.PHONY: help reproduce test lint env doctor small-real
 
 # one process, one thread: what runs side by side is decided by Snakemake
 export OMP_NUM_THREADS ?= 1
@@ -36,6 +41,15 @@ lint: $(STAMP)
 	$(RUN) ruff format --check .
 
 env: $(STAMP)
+
+doctor:
+	@test -x .venv/bin/python || { echo "make: there is no .venv yet; set it up with 'make env'" >&2; exit 1; }
+	@$(RUN) ibtpo --preset $(PRESET) doctor
+
+small-real: $(STAMP)
+	$(RUN) pip install --quiet --disable-pip-version-check --no-deps --requirement envs/small-real.txt
+	$(RUN) snakemake fetch_model --config preset=small-real
+	$(RUN) snakemake --profile profiles/local all --config preset=small-real 'corpora={data_root: "$(DATA)"}'
 
 $(STAMP):
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11))' 2>/dev/null || \

@@ -18,19 +18,15 @@ include: "workflow/rules/data.smk"
 include: "workflow/rules/policy.smk"
 include: "workflow/rules/train.smk"
 include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/evalscope.smk"
+include: "workflow/rules/measure.smk"
 include: "workflow/rules/tables.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/corpora.smk"
 
 
-localrules:
-    all,
-    data,
-    fetch_one,
-    policy,
-    publish,
-    readme,
+localrules: all, data, fetch_one, policy, publish, readme
 
 
 rule all:
@@ -38,3 +34,4 @@ rule all:
     input:
         rules.tables.input,
         rules.figures.input,
+        rules.forests.input,

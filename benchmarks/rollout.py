@@ -15,138 +15,75 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
-import time
-from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
 from generate import GenerateEngine
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from ibtpo.config import Config, load
-from ibtpo.engines import Engine, Request, make_engine
-from ibtpo.engines.transformers import TransformersEngine
+from ibtpo.engines import Engine, make_engine
+from ibtpo.io import hardware
+from ibtpo.measure.rollouts import cost
+from ibtpo.measure.worlds import PolicyWorld, RandomWorld
 from ibtpo.progress import progress
-from ibtpo.rollout.problems import Prompter, load_problems
-from ibtpo.rollout.scheduler import Task, run, stable_seed
-from ibtpo.samplers import SAMPLERS, make_tree
-from ibtpo.tree import Segmenter
-from ibtpo.verifiers import Verdict
 
-SHORTEST, LONGEST, PROMPT = 300, 1000, 64  # tokens of --random
-Tasks = Callable[[str, int], list[Task]]  # (sampler, repeat) -> the trees to grow
+LONGEST = 1000  # tokens of --random
 
 
 def main() -> None:
     args = arguments()
-    config = load(args.preset)
-    model, eos_id, tasks = random_world(config, args) if args.random else tiny_world(config, args)
-    engines = start(config, args, model, eos_id)
-    weights = {name: value.clone() for name, value in model.state_dict().items()}
-    cases = [
-        (name, mode, sampler)
-        for sampler in args.samplers
-        for name in engines
-        for mode in (("lockstep", "asynchronous") if config.samplers[sampler].name != "independent" else ("asynchronous",))
-    ]
+    chosen = {"model": "random" if args.random else "policy", "samplers": args.samplers, "modes": ["lockstep", "asynchronous"]}
+    measurement = {**chosen, "trees": [args.trees], "max_tokens": [LONGEST] if args.random else []}
+    config = load(args.preset, {"measurements": {"benchmark": measurement}, **({"engine": {"kv_cache_gib": 4.0}} if args.random else {})})
+    world = (
+        RandomWorld(config, config.measurements["benchmark"], LONGEST) if args.random else PolicyWorld(config, args.policy, args.problems)
+    )
+    engines, cases = start(config, args, world), config.cases("benchmark")
+    weights = {name: value.clone() for name, value in world.model.state_dict().items()}
     rows = []
-    with progress("benchmark", len(cases) * (args.repeats + 1), "run") as bar:
+    with progress("benchmark", len(engines) * len(cases) * (args.repeats + 1), "run") as bar:
         for repeat in range(args.repeats + 1):
-            for name, mode, sampler in cases:
-                figures = measure(engines[name], weights, tasks(sampler, repeat), mode, repeat)
-                if repeat:  # the first one warms up
-                    rows.append({"sampler": sampler, "engine": name, "mode": mode, **figures})
-                bar.update()
-    print(report(pd.DataFrame(rows), args, sum(value.numel() for value in model.parameters())))
+            for case in cases:
+                for name, engine in engines.items():
+                    figures = cost(engine, weights, world.tasks(case, repeat), case.mode, repeat)
+                    if repeat:  # the first one warms up
+                        rows.append({"sampler": case.sampler, "engine": name, "mode": case.mode, **figures})
+                    bar.update()
+    print(report(shown(pd.DataFrame(rows)), args, sum(value.numel() for value in world.model.parameters())))
 
 
-def tiny_world(config: Config, args: argparse.Namespace) -> tuple[PreTrainedModel, int, Tasks]:
-    """The policy and the problems of a preset."""
-    tokenizer = AutoTokenizer.from_pretrained(args.policy)
-    prompter = Prompter(tokenizer, config.sampling.max_tokens)
-    problems = load_problems(args.problems, args.trees * (args.repeats + 1))
-
-    def tasks(sampler: str, repeat: int) -> list[Task]:
-        part = problems[repeat * args.trees : (repeat + 1) * args.trees]
-        return [prompter.task(problem, config.samplers[sampler], repeat) for problem in part]
-
-    return AutoModelForCausalLM.from_pretrained(args.policy, dtype=torch.float32), tokenizer.eos_token_id, tasks
-
-
-def random_world(config: Config, args: argparse.Namespace) -> tuple[PreTrainedModel, int, Tasks]:
-    """A random model, which never ends a response by itself, and prompts of random tokens."""
-    torch.manual_seed(0)
-    eos_id = 512
-    shape = {"hidden_size": 512, "intermediate_size": 1536, "num_hidden_layers": 6, "vocab_size": eos_id + 1}
-    heads = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 64}
-    model = Qwen3ForCausalLM(Qwen3Config(**shape, **heads, max_position_embeddings=2048, tie_word_embeddings=True))
-    torch.nn.init.zeros_(model.lm_head.weight[eos_id])  # a logit of 0 is never among the best 20
-    segmenter = Segmenter([b"x\n\n" if token % 32 == 0 else b"x" for token in range(eos_id)] + [b""], eos_id)
-
-    def tasks(name: str, repeat: int) -> list[Task]:
-        made = []
-        for uid in (f"{repeat}-{number}" for number in range(args.trees)):
-            rng, sampler = np.random.default_rng(stable_seed(uid)), config.samplers[name]
-            tree = make_tree(uid, sampler, segmenter, LONGEST, repeat)
-            prompt = tuple(rng.integers(eos_id, size=PROMPT).tolist())
-            made.append(Task(uid, prompt, SAMPLERS[sampler.name](tree, sampler, rng), tree, coin))
-        return made
-
-    return model, eos_id, tasks
-
-
-def coin(ids: tuple[int, ...]) -> Verdict:
-    return Verdict(float(stable_seed(*ids) % 2), "ok")
-
-
-class Uneven:
-    """Cuts responses at lengths of their own: what a request may generate is drawn by its seed."""
-
-    def __init__(self, engine: Engine):
-        self._engine = engine
-
-    def submit(self, request: Request) -> None:
-        done = len(request.prompt_ids) - PROMPT
-        length = SHORTEST + request.seed % (LONGEST - SHORTEST + 1)
-        self._engine.submit(replace(request, max_tokens=max(1, min(length - done, request.max_tokens))))
-
-    def __getattr__(self, name: str):
-        return getattr(self._engine, name)
-
-
-def start(config: Config, args: argparse.Namespace, model: PreTrainedModel, eos_id: int) -> dict[str, Engine]:
+def start(config: Config, args: argparse.Namespace, world: PolicyWorld | RandomWorld) -> dict[str, Engine]:
+    """The engines by name; with --random all of them cut responses at lengths of their own."""
     engines: dict[str, Engine] = {}
     if "generate" in args.engines:
-        engines["generate"] = GenerateEngine(model, eos_id, config.sampling, rows=128)
-    if "transformers" in args.engines and args.random:
-        engines["transformers"] = TransformersEngine(model, eos_id, config.sampling, config.engine.model_copy(update={"kv_cache_gib": 4.0}))
-    elif "transformers" in args.engines:
-        engines["transformers"] = make_engine("transformers", args.policy, config.sampling, config.engine)
+        engine = GenerateEngine(world.model, world.eos_id, config.sampling, rows=128)
+        engines["generate"] = world.uneven(engine) if args.random else engine
+    if "transformers" in args.engines:
+        engines["transformers"] = (
+            world.engine() if args.random else make_engine("transformers", args.policy, config.sampling, config.engine)
+        )
     if "vllm" in args.engines:
         for block in args.blocks:
             settings = config.engine.model_copy(update={"block_size": block})
             engines[f"vllm, block {block}"] = make_engine("vllm", args.policy, config.sampling, settings)
-    return {name: Uneven(engine) for name, engine in engines.items()} if args.random else engines
+    return engines
 
 
-def measure(engine: Engine, weights: dict, tasks: list[Task], mode: str, seed: int) -> dict[str, float]:
-    engine.load_weights(weights)
-    before, used_cpu = engine.figures(), time.process_time()
-    figures = run(tasks, engine, mode, seed)
-    used_cpu, after = time.process_time() - used_cpu, engine.figures()
-    used = {name: after[name] - before[name] for name in after}
-    return {
-        "seconds": figures.seconds,
-        "CPU seconds": used_cpu,
-        "tokens": figures.tokens,
-        "tokens/CPU s": figures.tokens / used_cpu,
-        "bookkeeping": figures.bookkeeping_seconds / figures.seconds,
-        "prefix hits": used["prefix_hits"] / used["prefix_queries"] if "prefix_hits" in used else np.nan,
-        "KV peak, tokens": after["kv_blocks_peak"] * after["block_size"] if "kv_blocks_peak" in after else np.nan,
-    }
+def shown(rows: pd.DataFrame) -> pd.DataFrame:
+    """The columns of the table."""
+    used = rows.astype({"prefix_hits": float, "prefix_queries": float, "kv_peak_tokens": float})
+    return pd.DataFrame(
+        {
+            **{name: rows[name] for name in ("sampler", "engine", "mode", "seconds")},
+            "CPU seconds": rows["cpu_seconds"],
+            "tokens": rows["tokens"],
+            "tokens/CPU s": rows["tokens"] / rows["cpu_seconds"],
+            "bookkeeping": rows["bookkeeping_seconds"] / rows["seconds"],
+            "prefix hits": used["prefix_hits"] / used["prefix_queries"],
+            "KV peak, tokens": used["kv_peak_tokens"],
+        }
+    )
 
 
 def report(rows: pd.DataFrame, args: argparse.Namespace, parameters: int) -> str:
@@ -169,14 +106,9 @@ def report(rows: pd.DataFrame, args: argparse.Namespace, parameters: int) -> str
         if args.random
         else f"preset {args.preset}, {parameters / 1e3:.0f}k parameters"
     )
-    where = f"{os.cpu_count()} x {cpu()}, {torch.get_num_threads()} thread(s), load {os.getloadavg()[1]:.1f}"
+    where = f"{os.cpu_count()} x {hardware()['cpu']}, {torch.get_num_threads()} thread(s), load {os.getloadavg()[1]:.1f}"
     head = f"{args.trees} trees at once, {what}, median of {args.repeats} repeats ({where})"
     return "\n".join([head, "", *("| " + " | ".join(map(str, line)) + " |" for line in lines)])
-
-
-def cpu() -> str:
-    with open("/proc/cpuinfo", encoding="utf-8") as info:
-        return next((line.split(": ")[1].strip() for line in info if line.startswith("model name")), platform.machine())
 
 
 def arguments() -> argparse.Namespace:

@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 import torch
 from datasets import Dataset
-from rollout import cpu
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 
 from ibtpo.advantages import estimate
@@ -29,6 +28,7 @@ from ibtpo.config import Config, load
 from ibtpo.config.methods import Advantage
 from ibtpo.engines import make_engine
 from ibtpo.evaluation.sample import grow
+from ibtpo.io import hardware
 from ibtpo.prefix.trie import tries
 from ibtpo.rollout.problems import Prompter, load_problems
 from ibtpo.training.trainer import TreeTrainer, _reward, _trajectories
@@ -93,7 +93,7 @@ def main() -> None:
             total, distinct = counts(trees)
             print(f"\n{title}: {total} tokens, {distinct} distinct (ratio {total / distinct:.2f})\n")
             print(table(pd.DataFrame(rows)), profile(pd.DataFrame(rows)), sep="\n\n", flush=True)
-    where = f"{os.cpu_count()} x {cpu()}, one thread, load {os.getloadavg()[1]:.1f}"
+    where = f"{os.cpu_count()} x {hardware()['cpu']}, one thread, load {os.getloadavg()[1]:.1f}"
     print(f"\nMedian of {args.repeats} repeats (lowest to highest), {where}.")
 
 

@@ -30,3 +30,11 @@ def world(smoke, tmp_path_factory):
     build(smoke, folder / "data")
     train_policy(smoke, folder / "data", folder / "policy")
     return SimpleNamespace(config=smoke, data=folder / "data", policy=folder / "policy")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(world, tmp_path_factory):
+    """A finished study (tests/faults/study.py) that every disturbed one must equal."""
+    from study import Study
+
+    return Study.made(world, tmp_path_factory.mktemp("undisturbed") / "smoke tést")

@@ -7,6 +7,7 @@ configuration is told at once and a table never waits for torch.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import sys
 from inspect import Parameter, signature
@@ -20,15 +21,16 @@ def main(argv: list[str] | None = None) -> int:
     arguments = vars(_parser().parse_args(argv))
     command, preset, overrides = arguments.pop("command"), arguments.pop("preset"), arguments.pop("set")
     try:
-        COMMANDS[command](load(preset, overrides), **arguments)
+        own = {GIVEN: (preset, overrides)} if GIVEN in signature(COMMANDS[command]).parameters else {}
+        return COMMANDS[command](load(preset, overrides), **own, **arguments) or 0
     except (IbtpoError, OSError) as error:
         print(f"ibtpo {command}: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 def config(config: Config) -> None:
     """check the preset and print all its values"""
+    Paths(config)  # finds what is named but not there, such as a model card
     print(config.model_dump_json(indent=2))
 
 
@@ -60,11 +62,18 @@ def train(config: Config, method: str, seed: int, policy: str, data: str, out: s
     main(config, method, seed, policy, data, out)
 
 
-def sample(config: Config, policy: str, name: str, data: str, out: str) -> None:
-    """sample the benchmarks with a policy"""
+def watch(config: Config, folder: str, once: bool = False, every: float = 2.0) -> None:
+    """show a training, or all trainings of a folder, in the terminal while they run"""
+    from ibtpo.watch import main
+
+    main(folder, once, every)
+
+
+def sample(config: Config, policy: str, name: str, data: str, out: str, max_tokens: int = 0) -> None:
+    """sample the benchmarks with a policy; with at most as many response tokens as in training, or another number"""
     from ibtpo.evaluation.sample import main
 
-    main(config, policy, name, data, out)
+    main(config, policy, name, data, out, max_tokens)
 
 
 def verdicts(config: Config, samples: str, data: str, method: str, seed: int, out: str) -> None:
@@ -72,6 +81,20 @@ def verdicts(config: Config, samples: str, data: str, method: str, seed: int, ou
     from ibtpo.evaluation.verdicts import main
 
     main(config, samples, data, method, seed, out)
+
+
+def evalscope(config: Config, policy: str, name: str, data: str, work: str, out: str, reviews: str) -> None:
+    """sample the benchmarks with a policy through EvalScope, which judges the answers too (docs/evaluation.md)"""
+    from ibtpo.benchmarks import evaluate
+
+    evaluate(config, policy, name, data, work, out, reviews)
+
+
+def judge(config: Config, samples: str, reviews: str, data: str, method: str, seed: int, out: str, report: str) -> None:
+    """turn EvalScope's verdicts into scores, and report where our verifiers disagree"""
+    from ibtpo.benchmarks.judge import main
+
+    main(config, samples, reviews, data, method, seed, out, report)
 
 
 def metrics(config: Config, run: str, method: str, seed: int, out: str) -> None:
@@ -95,6 +118,20 @@ def offline(config: Config, policy: str, name: str, data: str, out: str, problem
     main(config, policy, name, data, out, problems)
 
 
+def forest(config: Config, policy: str, name: str, sampler: str, data: str, out: str) -> None:
+    """grow whole trees with one policy and one sampler, to be looked at"""
+    from ibtpo.evaluation.forest import main
+
+    main(config, policy, name, sampler, data, out)
+
+
+def measure(config: Config, name: str, out: str, policy: str = "", data: str = "") -> None:
+    """measure what sampling costs: one row of `measurements`, on a policy or on a random model"""
+    from ibtpo.measure.rollouts import main
+
+    main(config, name, out, policy, data)
+
+
 def table(config: Config, name: str, inputs: list[str], out: str) -> None:
     """make a table (md, csv, tex) from artifacts"""
     from ibtpo.report import main_table
@@ -116,12 +153,41 @@ def readme(config: Config) -> None:
     readme(config)
 
 
+def report(config: Config, out: str) -> None:
+    """write the report, a static site, from artifacts, tables and figures"""
+    from ibtpo.site import main
+
+    main(config, out)
+
+
 def publish(config: Config) -> None:
     """make the published folder hold exactly the current artifacts of all tables and figures"""
     from ibtpo.config.publish import publish
 
     for path in publish(Paths(config)):
         print(path)
+
+
+def plan(config: Config, given: tuple[str, dict], target: str = "all") -> None:
+    """show the jobs of each rule that a target of the workflow needs, and an estimate of what they cost"""
+    from ibtpo.operations.plan import main
+
+    parser = _parser()
+    main(config, *given, target, lambda arguments: vars(parser.parse_args(arguments)))
+
+
+def doctor(config: Config) -> int:
+    """examine this machine: versions against the lock, GPUs, memory, disk, Slurm; exit code 1 if it cannot run the preset"""
+    from ibtpo.operations.doctor import main
+
+    return main(config)
+
+
+def trace(config: Config, table: str, row: str, column: str, grid: str = "", json: bool = False) -> None:
+    """show where a cell of a table (its .csv, a row and a column) comes from: artifacts, runs, data, with their records"""
+    from ibtpo.operations.trace import main
+
+    main(table, row, column, grid, json)
 
 
 def score(config: Config, file: str, out: str) -> None:
@@ -131,25 +197,46 @@ def score(config: Config, file: str, out: str) -> None:
     main(file, out)
 
 
-def fetch(config: Config, name: str, settings: str = "config/datasets.yaml") -> None:
-    """fetch a real data set from its publisher (docs/data.md); the only command with a network"""
+def fetch(config: Config, name: str) -> None:
+    """fetch a real data set from its publisher (docs/data.md); with fetch-model the only command with a network"""
     from ibtpo.corpora.fetch import fetch
 
-    print(fetch(settings, name))
+    print(fetch(config.corpora, name))
 
 
-def benchmark(config: Config, name: str, out: str, settings: str = "config/datasets.yaml") -> None:
+def fetch_model(config: Config, card: str, out: str) -> None:
+    """fetch the model of a card into a folder (docs/models.md)"""
+    from ibtpo.policy.fetch import fetch_model
+
+    print(fetch_model(card, out))
+
+
+def benchmark(config: Config, name: str, out: str) -> None:
     """check a real benchmark and write it in the schema of problem sets"""
     from ibtpo.corpora.build import build_benchmark
 
-    build_benchmark(settings, name, out)
+    build_benchmark(config.corpora, name, out)
 
 
-def corpus(config: Config, name: str, benchmarks: list[str], out: str, settings: str = "config/datasets.yaml") -> None:
+def corpus(config: Config, name: str, benchmarks: list[str], out: str) -> None:
     """clean real training data, free it of copies of the benchmarks, and write it with its report"""
     from ibtpo.corpora.build import build_corpus
 
-    build_corpus(settings, name, benchmarks, out)
+    build_corpus(config.corpora, name, benchmarks, out)
+
+
+def problems(config: Config, split: str, corpora: list[str], out: str) -> None:
+    """put the problems of a real preset together, from built data sets and procedural tasks; split: training or benchmarks"""
+    from ibtpo.corpora.assemble import build_benchmarks, build_training
+
+    {"training": build_training, "benchmarks": build_benchmarks}[split](config, corpora, out)
+
+
+def model(config: Config, out: str) -> None:
+    """make the model that policy.card names the base policy: compared with its card, its files linked"""
+    from ibtpo.policy.named import main
+
+    main(config, out)
 
 
 def preflight(config: Config, card: str, model: str) -> None:
@@ -159,15 +246,18 @@ def preflight(config: Config, card: str, model: str) -> None:
     print(json.dumps(main(card, model), indent=2, ensure_ascii=False))
 
 
-PIPELINE = (config, describe, data, policy, train, sample, verdicts, metrics, compare, offline, table, figure, readme, publish)
-REAL_DATA = (score, fetch, benchmark, corpus, preflight)
-COMMANDS = {function.__name__: function for function in (*PIPELINE, *REAL_DATA)}
+PIPELINE = (config, describe, data, policy, train, sample, verdicts, metrics, compare, offline, forest, measure)
+SHOWING = (table, figure, report, readme, publish)
+OPERATIONS = (plan, doctor, watch, trace)
+REAL_DATA = (score, fetch, fetch_model, benchmark, corpus, problems, model, preflight, evalscope, judge)
+COMMANDS = {function.__name__.replace("_", "-"): function for function in (*PIPELINE, *SHOWING, *OPERATIONS, *REAL_DATA)}
+GIVEN = "given"  # parameter of a command that wants the preset and the values over it as they were given
+BY_PLACE = {"score": ("file",), "watch": ("folder",), "trace": ("table", "row", "column")}  # arguments without a name
 
 
 def _parser() -> argparse.ArgumentParser:
-    """The arguments of a command are those of its function: options, required unless they have a default; a list takes several values.
-
-    `file` alone is given by its place.
+    """The arguments of a command are those of its function: options, required unless they have a default; a list takes several values,
+    a truth value none. Those in BY_PLACE have no name.
     """
     parser = argparse.ArgumentParser(prog="python -m ibtpo", description=__doc__.split("\n")[0])
     parser.add_argument("--preset", default="tiny", help="name of a file in config/, or a path to a YAML file (default: tiny)")
@@ -176,14 +266,19 @@ def _parser() -> argparse.ArgumentParser:
     for name, function in COMMANDS.items():
         command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)
         for option in list(signature(function, eval_str=True).parameters.values())[1:]:
-            several = {"nargs": "+", "type": str} if option.annotation == list[str] else {"type": option.annotation}
-            if option.name == "file":
-                command.add_argument("file")
+            if option.name == GIVEN:
                 continue
-            required = option.default is Parameter.empty
-            command.add_argument(f"--{option.name}", required=required, default=option.default, **several)
+            if option.name in BY_PLACE.get(name, ()):
+                command.add_argument(option.name)
+            elif option.annotation is bool:
+                command.add_argument(f"--{option.name}", action="store_true")
+            else:
+                required = option.default is Parameter.empty
+                several = {"nargs": "*", "type": str} if option.annotation == list[str] else {"type": option.annotation}
+                command.add_argument(f"--{option.name}", required=required, default=option.default, **several)
     return parser
 
 
 if __name__ == "__main__":
+    gc.set_threshold(50_000, 20, 50)  # looking for garbage among all that torch and transformers import takes a second of each job
     sys.exit(main())

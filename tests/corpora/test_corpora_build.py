@@ -4,14 +4,12 @@ import json
 
 import pandas as pd
 import pytest
-import yaml
 from corpora_helpers import verified
 
-from ibtpo.config.load import ConfigError
+from ibtpo.config import ConfigError, load
 from ibtpo.corpora.build import build_benchmark, build_corpus
 from ibtpo.corpora.fetch import fetch
 from ibtpo.corpora.read import DataError
-from ibtpo.corpora.settings import load_settings
 from ibtpo.rollout.problems import load_problems
 
 TEST = [{"problem": "What is the sum of the digits of the number that Ada wrote down on Monday?", "answer": "12", "id": "q1", "level": 2}]
@@ -23,6 +21,7 @@ TRAIN = [
     {"problem": "求 $x$", "answer": "3"},
 ]
 BENCH = {"role": "benchmark"}
+ODD = {"role": "benchmark", "kind": "maths", "title": "Odd", "hub": None, "files": ["odd.csv"], "licence": "any"}
 
 
 def both(settings, tmp_path, **changes):
@@ -128,18 +127,17 @@ def test_a_raw_file_that_is_not_there_is_told(settings, tmp_path):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        ({"sources": {}}, "sources"),
-        ({"sourcs": {}}, "sourcs"),
-        ({"against": ["nothing"]}, "'nothing' is no benchmark. Known: test"),
-        ({"cleaning": {"overlap": 2}}, "cleaning.overlap"),
-        ({"data_root": None}, "data_root"),
+        ({"sourcs": {}}, "unknown key 'corpora.sourcs'. Did you mean 'corpora.sources'"),
+        ({"against": ["nothing"]}, "corpora: against: 'nothing' is no benchmark. Known: math500"),
+        ({"cleaning": {"overlap": 2}}, "corpora.cleaning.overlap"),
+        ({"data_root": None}, "corpora.data_root"),
+        ({"sources": {"../x": ODD}}, r"corpora: sources: '../x' cannot be a data set's name"),
+        ({"sources": {"math500": {"sha256": {"test.jsonl": "ABC"}}}}, "the checksum of test.jsonl is 'ABC'; write the 64"),
     ],
 )
-def test_wrong_settings_are_told(settings, edit, message):
-    file = settings({"train": TRAIN, "test": TEST}, test=BENCH)
-    file.write_text(yaml.safe_dump(yaml.safe_load(file.read_text()) | edit))
+def test_wrong_settings_are_told(edit, message):
     with pytest.raises(ConfigError, match=message):
-        load_settings(file)
+        load("tiny", {"corpora": edit})
 
 
 def test_an_unknown_data_set_is_told(settings, tmp_path):
@@ -149,7 +147,7 @@ def test_an_unknown_data_set_is_told(settings, tmp_path):
 
 
 def test_the_settings_of_the_project():
-    found = load_settings("config/datasets.yaml")
+    found = load("tiny").corpora
     assert found.trainings == ["dapo_math_17k", "math_levels_3_5", "verifiable_coding"]
     assert {"math500", "aime24", "aime25", "amc23", "amc24", "minerva", "gpqa_diamond", "ifeval", "livecodebench"} <= set(found.benchmarks)
     assert found.against is None and found.cleaning.gold == "drop"
@@ -222,6 +220,8 @@ def test_fetch_refuses_another_file_than_the_pinned(settings, tmp_path, monkeypa
     assert not (tmp_path / "raw" / "train" / "origin.json").exists()
 
 
-def test_fetch_of_an_unknown_name(settings):
-    with pytest.raises(DataError, match=r"no data set 'x' .*known: train"):
+def test_fetch_of_a_name_that_is_not_to_be_fetched(settings):
+    with pytest.raises(DataError, match=r"no data set 'x'; known: train"):
         fetch(settings({"train": ""}), "x")
+    with pytest.raises(DataError, match=r"train is published nowhere .*put some.jsonl into train yourself"):
+        fetch(settings({"train": ""}, train={"hub": None}), "train")

@@ -7,10 +7,10 @@ from corpora_helpers import verified
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ibtpo.config.corpora import Cleaning
 from ibtpo.corpora.clean import clean, contaminated
 from ibtpo.corpora.layouts import Item
 from ibtpo.corpora.overlap import FEW, Index, grams
-from ibtpo.corpora.settings import Cleaning
 
 SPEC = Cleaning()
 PHRASE = "can be written as $\\frac{m}{n}$, where $m$ and $n$ are relatively prime positive integers. Find $m+n$."

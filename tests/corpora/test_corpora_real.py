@@ -1,15 +1,14 @@
 """The real files, where they are (the project ships none): counts that were read and checked by hand, and cases that were looked up."""
 
 import json
-from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 from corpora_helpers import REAL
 
+from ibtpo.config import load
+from ibtpo.config.corpora import Corpora
 from ibtpo.corpora.build import build_benchmark, build_corpus
-from ibtpo.corpora.settings import load_settings
 from ibtpo.corpora.text import key, language, tokens
 
 FOLDERS = {"verifiable_coding": "code_rllm"}
@@ -28,17 +27,15 @@ def ok(gold, kind):
 def built(tmp_path_factory):
     """All local sets, built: name -> problems; and .report(name)."""
     folder = tmp_path_factory.mktemp("corpora")
-    content = yaml.safe_load(Path("config/datasets.yaml").read_text(encoding="utf-8"))
+    content = load("tiny").corpora.model_dump(mode="json")
     sources = content["sources"] | {"amc22_23": content["sources"]["amc23"] | {"rows": [83], "title": "AMC 2022 and 2023"}}
     names = [name for name in (*LOCAL, "dapo_math_17k", "verifiable_coding") if (REAL / FOLDERS.get(name, name)).is_dir()]
     chosen = {name: sources[name] | {"folder": FOLDERS.get(name), "rows": ROWS.get(name, sources[name].get("rows", []))} for name in names}
-    file = folder / "datasets.yaml"
-    file.write_text(yaml.safe_dump(content | {"data_root": str(REAL), "sources": chosen}, sort_keys=False))
-    settings = load_settings(file)
+    settings = Corpora(**content | {"data_root": str(REAL), "sources": chosen})
     for name in settings.benchmarks:
-        build_benchmark(file, name, folder / f"{name}.parquet", ok)
+        build_benchmark(settings, name, folder / f"{name}.parquet", ok)
     for name in settings.trainings:
-        build_corpus(file, name, [folder / f"{benchmark}.parquet" for benchmark in settings.benchmarks], folder / f"{name}.parquet", ok)
+        build_corpus(settings, name, [folder / f"{benchmark}.parquet" for benchmark in settings.benchmarks], folder / f"{name}.parquet", ok)
     frames = {name: pd.read_parquet(folder / f"{name}.parquet") for name in names}
     return frames, lambda name: json.loads((folder / f"{name}.json").read_text())
 

@@ -31,8 +31,8 @@ def ids(done):
 
 @pytest.fixture(scope="module")
 def start(policy_dir, sampling):
-    def make(model_dir=policy_dir, kv_cache_gib=0.01, block_size=BLOCK, **options):
-        settings = Engine(max_sequences=64, kv_cache_gib=kv_cache_gib, block_size=block_size)
+    def make(model_dir=policy_dir, kv_cache_gib=0.01, block_size=BLOCK, overcommit=1.0, **options):
+        settings = Engine(max_sequences=64, kv_cache_gib=kv_cache_gib, block_size=block_size, overcommit=overcommit)
         return make_engine("vllm", model_dir, sampling, settings, **options)
 
     return make
@@ -152,10 +152,12 @@ def test_trees_in_both_modes(engine, plant):
     assert asynchronous == grow("lockstep")
 
 
-def test_figures_when_the_cache_is_too_small(engine, start, finish):
-    """A second engine in this process; its cache holds 16 blocks, so requests are thrown out and computed again, with the same result."""
+@pytest.mark.parametrize("overcommit", [1, 12])
+def test_small_cache(engine, start, finish, overcommit):
+    """A second engine in this process; its cache holds 16 blocks. Requests wait for room; with overcommit some are thrown out and computed
+    again. The result is the same."""
     block_bytes = 2 * 2 * BLOCK * 32 * 4  # layers x (K, V) x tokens x head size x float32
-    small = start(kv_cache_gib=16 * block_bytes / 2**30)
+    small = start(kv_cache_gib=16 * block_bytes / 2**30, overcommit=overcommit)
     assert set(small.figures()) == {
         *("requests", "prompt_tokens", "generated_tokens"),
         *("prefix_queries", "prefix_hits", "preemptions", "kv_blocks_total", "kv_blocks_peak", "block_size"),
@@ -165,10 +167,12 @@ def test_figures_when_the_cache_is_too_small(engine, start, finish):
     done = finish(small, asked)
     figures = small.figures()
     assert ids(done) == ids(finish(engine, asked))
-    assert figures["kv_blocks_total"] == figures["kv_blocks_peak"] == 15
-    assert figures["block_size"] == BLOCK and figures["preemptions"] > 0
+    assert figures["kv_blocks_total"] == 15 and figures["block_size"] == BLOCK
+    assert (figures["preemptions"] > 0) == (figures["kv_blocks_peak"] == 15) == (overcommit > 1)
     assert figures["prompt_tokens"] == sum(len(request.prompt_ids) for request in asked) <= figures["prefix_queries"]
     assert figures["prefix_hits"] % BLOCK == 0
+    with pytest.raises(EngineError, match=r"may need 16 KV blocks of 32 tokens, more than the 15 that engine\.kv_cache_gib gives"):
+        small._accept(Request("long", (1,) * 400, 100, 0))
     small.close()
     assert ids(done) == ids(finish(engine, asked)), "closing one engine must leave the other one whole"
 

@@ -43,7 +43,7 @@ class TestCollect:
         collect(out, range(7), str, self.run(seen), collecting.RESPONSES // 2)
         assert seen == list(range(7))
         assert list(read_parquet(out)["unit"]) == [unit for unit in range(7) for _ in range(2)]
-        assert list(tmp_path.iterdir()) == [out]
+        assert sorted(tmp_path.iterdir()) == [out, out.with_suffix(".run.json")]
 
     def test_repeated_keys_are_refused(self, tmp_path):
         with pytest.raises(IbtpoError, match="same key"):

@@ -26,13 +26,16 @@ def config():
         "tiny",
         {
             "seeds": [0, 1],
-            "evaluate": {"samples": SAMPLES, "pass_at": [1, 4], "benchmarks": BENCHMARKS},
+            "evaluate": {"samples": SAMPLES, "pass_at": [1, 4], "benchmarks": BENCHMARKS, "longer": [256]},
+            "measurements": {name: {"repeats": 3} for name in ("table7", "table8", "figure8", "table8-midsize", "figure8-midsize")},
             "comparison": {"problems": PROBLEMS, "table3": TABLE3, "table6": TABLE6},
             "tables": {
                 "table1": TWO,
                 "table2": ["grpo", "grpo-ibtree", "ibtpo"],
                 "table4": ["ibtpo-lambda0", "ibtpo"],
                 "table5": ["grpo", "ibtpo", "ibtpo-noise"],
+                "table7": TWO,
+                "table9": TWO,
                 "erpo1": ["grpo", "erpo"],
                 "erpo2": ["grpo", "erpo"],
                 "studies": ["ibtpo", "ibtpo-r2"],
@@ -120,11 +123,32 @@ def offline(config):
 
 
 @pytest.fixture
-def inputs(config, all_scores, trees, metrics, offline, tmp_path):
+def costs(config):
+    """Of each measurement 3 repeats of 1, 2 and 4 s; IBTree takes twice the time, half of the cache and 3/4 of the tokens.
+
+    Lockstep takes 10% longer than asynchronous; 8 of 10 prompt tokens are found, 1% of the time is bookkeeping.
+    """
+    rows = []
+    for name in config.measurements:
+        for case in config.cases(name):
+            tree = case.sampler.startswith("ibtree")
+            for repeat, second in enumerate((1.0, 2.0, 4.0)):
+                seconds = second * (2 if tree else 1) * (1.1 if case.mode == "lockstep" else 1)
+                size = case.trees * case.max_tokens
+                figures = {"seconds": seconds, "cpu_seconds": seconds / 2, "bookkeeping_seconds": seconds / 100}
+                figures |= {"tokens": size * (3 if tree else 4), "requests": 1, "kv_peak_tokens": size * (4 if tree else 8)}
+                figures |= {"block_size": 1, "prefix_queries": 10, "prefix_hits": 8, "load": 0.5 + repeat}
+                facts = {"parameters": 326_000, "engine": "transformers", "max_sequences": 512, "hardware": "2 x Test CPU, 1 thread(s)"}
+                rows.append({"what": name, **case._asdict(), "repeat": repeat, **figures, **facts})
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def inputs(config, all_scores, trees, metrics, offline, costs, tmp_path):
     """Function: table or figure -> the files it reads, one per artifact, as the workflow writes them."""
     from ibtpo.io import write_parquet
 
-    frames = {"scores": all_scores, "trees": trees, "metrics": metrics, "offline": offline}
+    frames = {"scores": all_scores, "scores256": all_scores, "trees": trees, "metrics": metrics, "offline": offline, "costs": costs}
 
     def write(name):
         paths = []
@@ -133,6 +157,8 @@ def inputs(config, all_scores, trees, metrics, offline, tmp_path):
             frame, policy = frames[kind], Paths(config).policies.get(rest)
             if kind == "trees":
                 rows = frame[frame["strategy"] == rest]
+            elif kind == "costs":
+                rows = frame[frame["what"] == rest]
             else:
                 rows = frame[(frame["method"] == policy[0]) & ((frame["seed"] == policy[1]) | (policy[0] == "base"))]
             paths.append(tmp_path / "artifacts" / f"{artifact}.parquet")

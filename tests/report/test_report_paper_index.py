@@ -6,13 +6,21 @@ from pathlib import Path
 
 import pytest
 
+from ibtpo.config.measurements import Measurement
 from ibtpo.config.methods import Advantage, Method, Regulariser, Sampler
-from ibtpo.config.models import Comparison, Engine, Evaluate, Offline, Sampling, Train
+from ibtpo.config.models import Comparison, Engine, Evaluate, Forest, Offline, Sampling, Train
 from ibtpo.config.paths import SHOWN, TABLES
 
 REPOSITORY = Path(__file__).parents[2]
 MODELS = {"sampling": Sampling, "engine": Engine, "train": Train, "evaluate": Evaluate, "comparison": Comparison, "offline": Offline}
-MODELS |= {"samplers": Sampler, "methods": Method, "advantage": Advantage, "regulariser": Regulariser}
+MODELS |= {
+    "forest": Forest,
+    "measurements": Measurement,
+    "samplers": Sampler,
+    "methods": Method,
+    "advantage": Advantage,
+    "regulariser": Regulariser,
+}
 LINES = (REPOSITORY / "docs" / "paper-index.md").read_text().splitlines()
 ROWS = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in LINES if line.startswith("| ")]
 ROWS = [row for row in ROWS if row[1:] != ["config key", "function", "test"]]

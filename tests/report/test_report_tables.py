@@ -154,8 +154,8 @@ def test_no_input_and_a_missing_column_are_named(config, trees):
 
 
 def test_unknown_table(config, tmp_path):
-    with pytest.raises(ValueError, match="there is no table 'table9'; known: table1, table2, "):
-        main_table("table9", config, [], tmp_path / "table9")
+    with pytest.raises(ValueError, match="there is no table 'table11'; known: table1, table2, "):
+        main_table("table11", config, [], tmp_path / "table11")
 
 
 def test_names_are_escaped_and_equal_ones_kept_apart(config, scores):
@@ -207,7 +207,9 @@ def test_main_table_writes_every_format_and_the_caption(config, scores, tmp_path
         write_parquet(rows, tmp_path / f"{method}.parquet")
     inputs = [str(tmp_path / f"{method}.parquet") for method in ("base", "grpo", "ibtpo")]
     main_table("table1", config, inputs, tmp_path / "out" / "table1")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["table1.caption.txt", "table1.csv", "table1.md", "table1.tex"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        f"table1.{kind}" for kind in ("caption.txt", "csv", "md", "sources.json", "tex")
+    ]
     tidy = pd.read_csv(tmp_path / "out" / "table1.csv")
     assert len(tidy) == 3 * 3 + 2 * 2 + 3 * len(config.evaluate.pass_at) + 16
     caption = (tmp_path / "out" / "table1.caption.txt").read_text().strip()

@@ -18,7 +18,7 @@ from ibtpo import IbtpoError
 from ibtpo.config.models import Config
 from ibtpo.io import read_jsonl, read_parquet, write_json
 from ibtpo.training import metrics
-from ibtpo.training.checkpoints import defect, last_complete
+from ibtpo.training.checkpoints import SEAL, defect, last_complete
 from ibtpo.training.run import Session, main
 from ibtpo.training.trainer import TreeTrainer
 from ibtpo.training.weights import policy_state_dict
@@ -149,6 +149,18 @@ def test_a_torn_file_is_a_defect(finished, tmp_path, name):
 
 def test_no_checkpoint_is_a_fresh_start(tmp_path):
     assert last_complete(tmp_path / "checkpoints") is None
+
+
+def test_a_checkpoint_of_several_processes_counts_and_one_with_another_optimiser_is_refused(finished, tmp_path):
+    shutil.copytree(finished / "checkpoints" / "checkpoint-6", newest := tmp_path / "checkpoint-6")
+    (newest / SEAL).unlink()
+    (newest / "rng_state.pth").rename(newest / "rng_state_1.pth")
+    assert last_complete(tmp_path) == newest
+    (newest / "optimizer.pt").rename(newest / "optimizer.bin")
+    assert last_complete(tmp_path, "fsdp") == newest
+    with pytest.raises(IbtpoError, match=r"checkpoint-6 was written with train\.parallel: fsdp, not ddp"):
+        last_complete(tmp_path)
+    assert newest.is_dir()
 
 
 def session(world, tmp_path, method: str, **train) -> Session:

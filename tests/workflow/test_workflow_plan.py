@@ -13,7 +13,9 @@ TABLE1 = {**BASE, "train": 24, "sample": 25, "score": 25, "table1": 1}  # 8 meth
 TABLE3 = {**BASE, "compare": 8, "table3": 1}
 FIGURE5 = {**BASE, "train": 24, "metrics": 24, "figure5": 1}
 TABLES = {**dict.fromkeys(SHOWN, 1), "all": 1}
-ALL = {**BASE, "train": 75, "sample": 76, "score": 76, "metrics": 27, "offline": 25, "compare": 14, **TABLES}
+ALL = {**BASE, "train": 78, "sample": 79, "score": 79, "metrics": 27, "offline": 25, "compare": 14, **TABLES}
+ALL |= {"measure": 3, "sample_longer": 10, "score_longer": 10}  # Tables 7 and 8, Figure 8; Table 9
+ALL |= {"forest": 12}  # four policies, three samplers
 
 
 @pytest.mark.parametrize("profile", [[], ["--profile", "slurm"], ["--profile", "profiles/local"]], ids=["default", "slurm", "local"])
@@ -23,6 +25,9 @@ def test_dry_run_of_everything(project, profile):
 
 
 def test_single_targets_run_only_what_is_under_them(project):
+    measured = {"measure": 1, "figure8": 1, **BASE}
+    assert project.jobs("figure8") == measured and project.jobs("table8") == {"measure": 1, "table8": 1}  # of a random model
+    assert project.jobs("midsize") == {"measure": 2, **dict.fromkeys([*paths.EXTRA, "midsize"], 1)}
     for target, jobs in {"table1": TABLE1, "table3": TABLE3, "figure5": FIGURE5, "policy": {**BASE, "policy": 1}}.items():
         assert project.jobs(target) == jobs
     assert project.jobs("results/tiny/tables/table3.tex") == TABLE3
@@ -55,17 +60,19 @@ def test_published_artifacts_of_another_configuration_are_not_read(project):
     assert project.jobs("table1", "--config", "methods={ibtpo: {advantage: {beta: 4}}}") == ibtpo_alone
 
 
-RUNS = {"train": 75, "metrics": 27, "sample": 75, "score": 75, "offline": 24, **TABLES}
+RUNS = {"train": 78, "metrics": 27, "sample": 78, "score": 78, "offline": 24, "sample_longer": 9, "score_longer": 9, "forest": 9, **TABLES}
 
 
 @pytest.mark.parametrize(
     "change, jobs",
     [
         ("train={learning_rate: 1.0e-3}", RUNS),
-        ("evaluate={samples: 33}", {"sample": 76, "score": 76, **TABLES}),
+        ("evaluate={samples: 33}", {"sample": 79, "score": 79, "sample_longer": 10, "score_longer": 10, **TABLES}),
         ("evaluate={confidence: 0.9}", TABLES),
         ("methods={grpo: {title: other}}", TABLES),
-        ("samplers={independent12: {min_room: 9}}", {"compare": 1, **TABLES}),
+        ("samplers={independent12: {min_room: 9}}", {"compare": 1, "measure": 1, "forest": 4, **TABLES}),
+        ("measurements={table8: {repeats: 6}}", {"measure": 1, **TABLES}),
+        ("engine={max_sequences: 3}", {"measure": 3, **dict.fromkeys(["table7", "table8", "rollouts", "figure8", "all"], 1)}),
         ("resources={heavy: {memory_mb: 4000}}", {}),
         ("preset=tiny", {}),
     ],
@@ -96,8 +103,8 @@ def test_publishing_leaves_nothing_to_do_but_the_tables(finished):
     stale.touch()
     finished.snakemake("publish")
     place = finished.paths()
-    names = {artifact for name in SHOWN for artifact in place.shown(name)}
-    assert {path.name for path in stale.parent.iterdir()} == {place.published(name).name for name in names}
+    names = {artifact for name in SHOWN | paths.EXTRA for artifact in place.shown(name)} | {*place.forests}
+    assert {path.name for path in stale.parent.iterdir()} == {place.published(name).name for name in names} | {"provenance.json"}
     finished.path("results/tiny/artifacts").rename(finished.path("away"))
     assert finished.jobs("all") == TABLES
 

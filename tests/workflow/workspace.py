@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,9 @@ TIMEOUT = 1200  # seconds; a guard against a hang, no expectation
 
 class Project:
     """A fresh copy of the project. Paths of configurations are relative to `folder`."""
+
+    command = (sys.executable, "-m", "snakemake")
+    environment: ClassVar[dict[str, str]] = {}  # of Snakemake, over this process's own
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -45,9 +49,9 @@ class Project:
     @contextmanager
     def start(self, *arguments: str) -> Iterator[subprocess.Popen]:
         """Starts Snakemake in a process group of its own; whatever is left of the group is killed at the end."""
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        environment = os.environ | {"OMP_NUM_THREADS": "1"} | self.environment
         process = subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *arguments],
+            [*self.command, *arguments],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -87,7 +91,7 @@ class Project:
 
     def copy(self, folder: Path) -> Project:
         """The same project elsewhere, with its results and what Snakemake knows of them."""
-        other = object.__new__(Project)
+        other = object.__new__(type(self))
         other.folder = shutil.copytree(self.folder, folder)
         return other
 
@@ -98,11 +102,15 @@ class Project:
         files += [paths.computed(f"trees-{strategy}") for strategy in paths.config.comparison.strategies]
         files += [paths.computed(f"{kind}-{policy}") for kind in ("samples", "scores", "offline") for policy in paths.policies]
         files += [paths.computed(f"metrics-{policy}") for policy in paths.runs]
+        files += [paths.computed(f"costs-{measurement}") for measurement in paths.config.measurements]
+        shown = [name for name in paths.shown("table9") if not name.startswith("scores-")]
+        files += [paths.computed(artifact) for name in shown for artifact in (name, name.replace("scores", "samples", 1))]
+        files += [paths.computed(name) for name in paths.forests]
         files += [path for name in SHOWN for path in paths.outputs(name)]
         for file in files:
             self.path(file).parent.mkdir(parents=True, exist_ok=True)
-            self.path(file).touch()
-        self.snakemake("--touch", "--forceall", "all")
+            self.path(file).write_text("{}" if file.suffix == ".json" else "")
+        self.snakemake("--touch", "--forceall", "all", "forests")
 
     def publish_random_scores(self, seed: int = 0) -> None:
         """Published artifacts of Table 1, of the right hash and with random rewards."""

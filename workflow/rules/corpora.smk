@@ -1,103 +1,101 @@
 """Real data: benchmarks and cleaned training sets (docs/data.md). No other rule needs them in the tiny preset.
 
 INPUTS
-    config/datasets.yaml                 data sets and cleaning; another file by the environment variable IBTPO_DATASETS
-    <data_root>/<data set>/...           raw files, put there by hand or by `snakemake fetch` (the only rule with a network)
+    config/datasets.yaml            data sets and cleaning; a preset may override any of it under `corpora`
+    <data_root>/<data set>/...      raw files, put there by hand or by `snakemake fetch` (with fetch_model the only rules with a network)
 OUTPUTS
-    results/corpora/benchmarks/<name>.parquet, .json, .md    a benchmark and its report
-    results/corpora/training/<name>.parquet, .json, .md      a cleaned training set and its report
+    results/corpora/<name>-<hash>/<name>.parquet, .json, .md    a benchmark or a cleaned training set, and its report
 TARGETS
-    snakemake fetch                      fetch all data sets; `snakemake <data_root>/<name>/origin.json` one
-    snakemake corpora                    build all data sets
+    snakemake fetch                 fetch the data sets of a real preset, all in the tiny one; `snakemake <data_root>/<name>/origin.json` one
+    snakemake corpora               build them
 """
 
-import os
-
-from ibtpo.corpora.settings import load_settings
-
-DATASETS = os.environ.get("IBTPO_DATASETS", "config/datasets.yaml")
-CORPORA = Path("results/corpora")
-
-try:
-    REAL = load_settings(DATASETS)
-except ConfigError as error:
-    raise WorkflowError(str(error)) from None
+CORPORA = CONFIG.corpora
+USED = dict.fromkeys([*CONFIG.problems.train, *CONFIG.problems.validation, *CONFIG.evaluate.benchmarks])
+NAMES = [name for name in CORPORA.sources if name in USED] or list(CORPORA.sources)
+HASHES = "|".join(PATHS.corpus(name).parent.name.removeprefix(f"{name}-") for name in CORPORA.sources)
+FETCHED = {str(CORPORA.folder(name)): name for name in CORPORA.sources if CORPORA.sources[name].hub}  # by folder; some sets share theirs
 
 
 def raw_files(wildcards):
     """The raw files that are there; none is no error here: the job itself says what to do."""
-    folder = REAL.folder(wildcards.name)
-    named = [folder / file for file in REAL.sources[wildcards.name].files if (folder / file).is_file()]
+    folder = CORPORA.folder(wildcards.name)
+    named = [folder / file for file in CORPORA.sources[wildcards.name].files if (folder / file).is_file()]
     return named or sorted(path for path in folder.glob("*.*") if path.suffix in (".jsonl", ".json", ".csv", ".parquet"))
 
 
 rule fetch:
     input:
-        [REAL.folder(name) / "origin.json" for name in REAL.sources],
+        [CORPORA.folder(name) / "origin.json" for name in NAMES if CORPORA.sources[name].hub],
 
 
 rule corpora:
     input:
-        [CORPORA / "benchmarks" / f"{name}.parquet" for name in REAL.benchmarks],
-        [CORPORA / "training" / f"{name}.parquet" for name in REAL.trainings],
+        [PATHS.corpus(name) for name in NAMES],
 
 
 rule fetch_one:
     output:
-        f"{REAL.data_root}/{{folder}}/origin.json",
+        "{folder}/origin.json",
     wildcard_constraints:
-        folder="[^/]+",
+        folder=one_of(FETCHED),
     params:
-        name=lambda wildcards: next(name for name in REAL.sources if REAL.folder(name).name == wildcards.folder),
+        name=lambda wildcards: FETCHED[wildcards.folder],
     log:
-        CORPORA / "logs" / "fetch" / "{folder}.log",
+        "results/corpora/logs/fetch/{folder}.log",
     message:
         "Fetching {params.name}"
     threads: LIGHT.threads
     resources:
         **reserve(LIGHT),
+    conda:
+        LIGHT_ENV
     shell:
-        "{CLI} fetch --settings {DATASETS:q} --name {params.name:q} > {log:q} 2>&1"
+        "{CLI} fetch --name {params.name:q} > {log:q} 2>&1"
 
 
 rule benchmark:
     input:
         raw_files,
-        settings=DATASETS,
     output:
-        problems=CORPORA / "benchmarks" / "{name}.parquet",
-        report=CORPORA / "benchmarks" / "{name}.json",
-        page=CORPORA / "benchmarks" / "{name}.md",
+        problems="results/corpora/{name}-{hash}/{name}.parquet",
+        report="results/corpora/{name}-{hash}/{name}.json",
+        page="results/corpora/{name}-{hash}/{name}.md",
     wildcard_constraints:
-        name="|".join(map(re.escape, REAL.benchmarks)),
+        name=one_of(CORPORA.benchmarks),
+        hash=HASHES,
     log:
-        CORPORA / "logs" / "benchmarks" / "{name}.log",
+        "results/corpora/logs/{name}-{hash}.log",
     message:
         "Building the benchmark {wildcards.name}"
     threads: LIGHT.threads
     resources:
         **reserve(LIGHT),
+    conda:
+        LIGHT_ENV
     shell:
-        "{CLI} benchmark --settings {input.settings:q} --name {wildcards.name:q} --out {output.problems:q} > {log:q} 2>&1"
+        "{CLI} benchmark --name {wildcards.name:q} --out {output.problems:q} > {log:q} 2>&1"
 
 
 rule corpus:
     input:
         raw_files,
-        settings=DATASETS,
-        benchmarks=[CORPORA / "benchmarks" / f"{name}.parquet" for name in (REAL.benchmarks if REAL.against is None else REAL.against)],
+        benchmarks=[PATHS.corpus(name) for name in CORPORA.checked],
     output:
-        problems=CORPORA / "training" / "{name}.parquet",
-        report=CORPORA / "training" / "{name}.json",
-        page=CORPORA / "training" / "{name}.md",
+        problems="results/corpora/{name}-{hash}/{name}.parquet",
+        report="results/corpora/{name}-{hash}/{name}.json",
+        page="results/corpora/{name}-{hash}/{name}.md",
     wildcard_constraints:
-        name="|".join(map(re.escape, REAL.trainings)),
+        name=one_of(CORPORA.trainings),
+        hash=HASHES,
     log:
-        CORPORA / "logs" / "training" / "{name}.log",
+        "results/corpora/logs/{name}-{hash}.log",
     message:
         "Cleaning the training data {wildcards.name}"
     threads: LIGHT.threads
     resources:
         **reserve(LIGHT),
+    conda:
+        LIGHT_ENV
     shell:
-        "{CLI} corpus --settings {input.settings:q} --name {wildcards.name:q} --benchmarks {input.benchmarks:q} --out {output.problems:q} > {log:q} 2>&1"
+        "{CLI} corpus --name {wildcards.name:q} --benchmarks {input.benchmarks:q} --out {output.problems:q} > {log:q} 2>&1"

@@ -15,7 +15,7 @@ for FIGURE in FIGURES:
             [PATHS.artifact(name) for name in PATHS.shown(FIGURE)],
         output:
             *PATHS.outputs(FIGURE)[1:],
-            svg=report(PATHS.outputs(FIGURE)[0], category="Figures", labels={"figure": FIGURE}, caption=f"../report/{FIGURE}.rst"),
+            svg=report(PATHS.outputs(FIGURE)[0], category="Figures", labels={"figure": title(FIGURE)}, caption=f"../report/{FIGURE}.rst"),
         params:
             name=FIGURE,
             stem=PATHS.stem(FIGURE),
@@ -29,10 +29,12 @@ for FIGURE in FIGURES:
         threads: LIGHT.threads
         resources:
             **reserve(LIGHT),
+        conda:
+            LIGHT_ENV
         shell:
             "{CLI} figure --name {params.name:q} --inputs {input:q} --out {params.stem:q} > {log:q} 2>&1"
 
 
 rule figures:
     input:
-        [path for name in FIGURES for path in PATHS.outputs(name)],
+        [path for name in PATHS.figures for path in PATHS.outputs(name)],

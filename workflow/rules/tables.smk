@@ -6,7 +6,7 @@ OUTPUTS
     results/<preset>/tables/<name>.{md,csv,tex,caption.txt}
 """
 
-for TABLE in TABLES:
+for TABLE in TABLES | EXTRA:
 
     rule:
         name:
@@ -15,7 +15,7 @@ for TABLE in TABLES:
             [PATHS.artifact(name) for name in PATHS.shown(TABLE)],
         output:
             *PATHS.outputs(TABLE)[1:],
-            csv=report(PATHS.outputs(TABLE)[0], category="Tables", labels={"table": TABLE}, caption=f"../report/{TABLE}.rst"),
+            csv=report(PATHS.outputs(TABLE)[0], category="Tables", labels={"table": title(TABLE)}, caption=f"../report/{TABLE}.rst"),
         params:
             name=TABLE,
             stem=PATHS.stem(TABLE),
@@ -29,10 +29,12 @@ for TABLE in TABLES:
         threads: LIGHT.threads
         resources:
             **reserve(LIGHT),
+        conda:
+            LIGHT_ENV
         shell:
             "{CLI} table --name {params.name:q} --inputs {input:q} --out {params.stem:q} > {log:q} 2>&1"
 
 
 rule tables:
     input:
-        [path for name in TABLES for path in PATHS.outputs(name)],
+        [path for name in PATHS.tables for path in PATHS.outputs(name)],

@@ -1,6 +1,7 @@
 """Reinforcement learning: one job a method and seed.
 
 Checkpoints are not declared: Snakemake deletes the declared outputs of a failed job, and a killed job goes on from its last checkpoint.
+With train.processes > 1 a job is one start of accelerate's launcher, which starts the processes (docs/multi-gpu.md).
 
 INPUTS
     results/<preset>/policy/<hash>/, results/<preset>/data/<hash>/
@@ -8,6 +9,10 @@ OUTPUTS
     results/<preset>/runs/<method>-seed<k>-<hash>/                       run.json, metrics.jsonl, checkpoints/, final/, done.json last
     results/<preset>/artifacts/metrics-<method>-seed<k>-<hash>.parquet
 """
+
+from ibtpo.training.launch import launcher
+
+TRAINING = shlex.join([*launcher(CONFIG.train, PYTHON), *MODULE, "train"])
 
 
 rule train:
@@ -28,11 +33,13 @@ rule train:
         BENCHMARKS / "train" / "{run}.tsv"
     message:
         "Training {wildcards.run}"
-    threads: HEAVY.threads
+    threads: LEARN.threads
     resources:
-        **reserve(HEAVY),
+        **reserve(LEARN),
+    conda:
+        HEAVY_ENV
     shell:
-        "{CLI} train --method {params.method:q} --seed {params.seed} --policy {params.policy:q} --data {params.data:q}"
+        "{TRAINING} --method {params.method:q} --seed {params.seed} --policy {params.policy:q} --data {params.data:q}"
         " --out {params.out:q} > {log:q} 2>&1"
 
 
@@ -54,5 +61,7 @@ rule metrics:
     threads: LIGHT.threads
     resources:
         **reserve(LIGHT),
+    conda:
+        LIGHT_ENV
     shell:
         "{CLI} metrics --run {params.run:q} --method {params.method:q} --seed {params.seed} --out {output:q} > {log:q} 2>&1"

@@ -7,7 +7,7 @@ statistics. How to add one: docs/adding-a-method.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -27,10 +27,16 @@ NEEDS_SIGNALS = frozenset({"erpo"})  # estimators that look at the policy's log-
 __all__ = ["ADVANTAGES", "NEEDS_SIGNALS", "Signals", "estimate"]
 
 
-def estimate(trees: Sequence[ReasoningTree], spec, signals: Sequence[Signals] | None = None) -> list[np.ndarray]:
+def estimate(
+    trees: Sequence[ReasoningTree],
+    spec,
+    signals: Sequence[Signals] | None = None,
+    gather: Callable[[np.ndarray], np.ndarray] = lambda values: values,
+) -> list[np.ndarray]:
     """Advantages of a batch: all trajectories of all trees in order, one float64 array of shape (len(trajectory.ids),) each.
 
     The estimator `spec.name`, then spec.node_weight, then spec.whiten (both in weights.py). signals: one per tree, for NEEDS_SIGNALS.
+    gather: joins values (n,) with those of the batch's trees in other processes; whitening is over all of them.
     Raises ValueError for signals that are missing or do not fit the trees.
     """
     if signals is not None and len(signals) != len(trees):
@@ -48,5 +54,5 @@ def estimate(trees: Sequence[ReasoningTree], spec, signals: Sequence[Signals] | 
         values = values * shared_weights(trees, spec.node_weight)
     if spec.whiten:
         rewards = [trajectory.reward for tree in trees for trajectory in tree.trajectories]
-        values = whiten(values, np.repeat(~np.isnan(rewards), lengths))
+        values = whiten(values, np.repeat(~np.isnan(rewards), lengths), gather)
     return cut(values, lengths)

@@ -8,7 +8,7 @@ Choices [OURS]: n and the statistics leave out what could not be scored, as ever
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from operator import attrgetter
 
@@ -27,11 +27,14 @@ def shared_weights(trees: Sequence[ReasoningTree], kind: str) -> np.ndarray:
     return np.maximum(counts, 1.0) ** -POWERS[kind]
 
 
-def whiten(values: np.ndarray, kept: np.ndarray) -> np.ndarray:
-    """`values` (tokens,) with mean 0 and variance 1 over the `kept` (tokens,) of them, 0 elsewhere; all 0 where nothing varies."""
-    inside = values[kept]
+def whiten(values: np.ndarray, kept: np.ndarray, gather: Callable[[np.ndarray], np.ndarray] = lambda values: values) -> np.ndarray:
+    """`values` (tokens,) with mean 0 and variance 1 over the `kept` (tokens,) of them, 0 elsewhere; all 0 where nothing varies.
+
+    gather: joins the kept values with those that other processes hold.
+    """
+    inside = gather(values[kept])
     spread = float(inside.std()) if inside.size else 0.0
     white = np.zeros_like(values)
     if spread > ROUNDING * np.abs(inside).max(initial=0.0):
-        white[kept] = (inside - inside.mean()) / spread
+        white[kept] = (values[kept] - inside.mean()) / spread
     return white

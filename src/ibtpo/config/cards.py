@@ -6,6 +6,7 @@ One YAML file per model in config/models/. A value that is not known is null: th
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 from pydantic import Field, NonNegativeInt, PositiveInt, ValidationError
@@ -21,6 +22,7 @@ class Card(Strict):
 
     hub: str | None = Field(description="id on the Hugging Face hub; null: the workflow trains it")
     revision: str | None = Field(description="commit of the hub's repository")
+    package: str | None = Field(default=None, description="Python package that ships it as GGUF, and from which it is taken")
     licence: str
     eos_ids: tuple[NonNegativeInt, ...] = Field(
         min_length=1, description="tokens that may end a response; the tokenizer's own is one of them"
@@ -39,6 +41,12 @@ def load_card(model: str | Path) -> Card:
     if not path.is_file():
         known = ", ".join(sorted(file.stem for file in path.parent.glob("*.yaml"))) or "none"
         raise ConfigError(f"there is no model card {path.stem!r} ({path} does not exist). Known cards: {known}.")
+    return _read(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _read(path: Path, changed: int) -> Card:
+    """The card in a file, read once while the file does not change: every name of an artifact depends on it."""
     try:
         return Card.model_validate_json(json.dumps(read_yaml(path), default=str), strict=True)
     except ValidationError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from inspect import cleandoc
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -17,8 +18,8 @@ INTRODUCTION = """\
 # Configuration
 
 A preset is one YAML file in this folder; `tiny.yaml` is the default. `methods.yaml` holds the samplers and methods that all presets
-share. A preset may begin with `extends: <preset>` and may override any part of `methods.yaml`. Mappings merge key by key, everything
-else is replaced.
+share, `datasets.yaml` the real data sets (under the key `corpora`). A preset may begin with `extends: <preset>` and may override any part
+of both. Mappings merge key by key, everything else is replaced.
 
     snakemake all --config preset=smoke                     another preset
     snakemake all --config 'train={iterations: 80}'         any key, for one call
@@ -55,7 +56,7 @@ def _sections(key: str, model: type[BaseModel]) -> list[tuple[str, type[BaseMode
 def _section(key: str, model: type[BaseModel]) -> str:
     rows = [_row(name, field) for name, field in model.model_fields.items() if not (_inner(field.annotation) or name == "preset")]
     title = f"`{key}`" if key else "Top level"
-    text = (model.__doc__ or "").strip()
+    text = cleandoc(model.__doc__ or "")
     table = "\n".join(["| key | kind | default | meaning |", "|---|---|---|---|", *rows]) if rows else ""
     return "\n\n".join(["", f"## {title}", *filter(None, [text, table])]).removeprefix("\n") + "\n"
 

@@ -15,7 +15,7 @@ from ibtpo.config.models import Config
 
 FOLDER = Path("config")  # relative to the working directory
 METHODS = "methods.yaml"  # samplers and methods, shared by all presets
-DATASETS = "datasets.yaml"  # sources and cleaning of real data; no preset
+DATASETS = "datasets.yaml"  # sources and cleaning of real data, shared by all presets under the key `corpora`
 
 
 class ConfigError(IbtpoError):
@@ -23,13 +23,15 @@ class ConfigError(IbtpoError):
 
 
 def load(preset: str | Path = "tiny", overrides: dict[str, Any] | None = None) -> Config:
-    """Reads `config/<preset>.yaml` (or a YAML file given as a path) over `methods.yaml` beside it, and `overrides` over both.
+    """Reads `config/<preset>.yaml` (or a YAML file given as a path) over `methods.yaml` and `datasets.yaml` beside it, then `overrides`.
 
     Mappings merge key by key, everything else is replaced. Text among the overrides is read as YAML, as a command line gives text only.
     Raises ConfigError for a missing or unreadable file, an unknown key, a value of the wrong kind or parts that do not fit together.
     """
     path = _find(preset)
-    layers = [read_yaml(path.with_name(METHODS)), _layers(path), _typed(overrides or {}), {"preset": path.stem}]
+    datasets = path.with_name(DATASETS)  # not needed where all problems are of the tiny world
+    shared = [read_yaml(path.with_name(METHODS)), {"corpora": read_yaml(datasets)} if datasets.is_file() else {}]
+    layers = [*shared, _layers(path), _typed(overrides or {}), {"preset": path.stem}]
     content: dict[str, Any] = {}
     for layer in layers:
         content = _merge(content, layer)

@@ -5,17 +5,19 @@ Values marked [OURS] are choices of this project; the paper does not state them.
 
 from __future__ import annotations
 
-import re
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from ibtpo.config.corpora import Corpora
+from ibtpo.config.evalscope import EvalScope
+from ibtpo.config.measurements import Case, Measurement
 from ibtpo.config.methods import Loss, Method, Sampler
-from ibtpo.config.strict import Strict
-
-FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
+from ibtpo.config.plan import Plan
+from ibtpo.config.real import Problems
+from ibtpo.config.strict import FILE_NAME, Strict
 
 _CHAIN_SUM = {"family": "chain-sum", "min_digits": 1, "max_digits": 1}
 
@@ -48,8 +50,11 @@ class World(Strict):
 
 
 class Policy(Strict):
-    """Architecture (Qwen3) and supervised training of the base policy."""
+    """The base policy: a model of a card, or else (the other keys) a Qwen3 trained from scratch on worked solutions."""
 
+    card: str | None = Field(None, description="name of a card in config/models/; null: trained from scratch")
+    folder: str | None = Field(None, description="where it lies; null: data/models/<card>. In no hash: the card says what it must be")
+    eos: str | None = Field(None, description="[OURS] token that ends a response of that model, if not its tokenizer's own")
     hidden_size: int = Field(96, gt=0, description="width of the residual stream")
     layers: int = Field(3, gt=0, description="transformer blocks")
     heads: int = Field(2, gt=0, description="attention heads")
@@ -69,6 +74,20 @@ class Policy(Strict):
     max_grad_norm: float = Field(1.0, gt=0, description="[OURS] gradients are scaled down to this norm")
     checkpoint_every: int = Field(200, gt=0, description="updates between checkpoints")
     seed: int = Field(0, ge=0, description="of the weights and of the order of the data")
+
+    @property
+    def place(self) -> Path:
+        """Where the model of the card lies."""
+        return Path(self.folder or Path("data") / "models" / str(self.card)).expanduser()
+
+    @model_validator(mode="after")
+    def named_or_trained(self) -> Policy:
+        named, trained = {"card", "folder", "eos"}, sorted(self.model_fields_set - {"card", "folder", "eos"})
+        if self.card and trained:
+            raise ValueError(f"{trained[0]!r} means nothing for the model of a card (card: {self.card}). Remove it")
+        if not self.card and (lost := sorted(self.model_fields_set & named - {"card"})):
+            raise ValueError(f"{lost[0]!r} means nothing without a model. Name its card, e.g. card: qwen3-8b-base")
+        return self
 
     @model_validator(mode="after")
     def whole_groups(self) -> Policy:
@@ -97,7 +116,14 @@ class Engine(Strict):
         "asynchronous", description="asynchronous: a tree goes on by itself; lockstep: an iteration waits for all trees"
     )
     max_sequences: int = Field(128, gt=0, description="requests that run at once")
+    dtype: Literal["float32", "bfloat16"] = Field("float32", description="of the weights that sample; training has its own")
     kv_cache_gib: float = Field(0.5, gt=0, description="memory of the KV cache in GiB")
+    overcommit: float = Field(
+        1.0,
+        ge=1,
+        description="[OURS] vllm: running requests may need this many times the KV blocks there are, all at full length; 1: none is ever "
+        "thrown out and computed again, more: more run at once if responses are mostly shorter",
+    )
     block_size: int = Field(32, gt=0, description="tokens of a KV block; a prefix is cached in whole blocks")
 
 
@@ -107,12 +133,18 @@ class Train(Strict):
     iterations: int = Field(gt=0, description="rollout batches")
     problems_per_iteration: int = Field(128, gt=0, description="problems (trees) of a rollout batch")
     minibatches: int = Field(2, ge=1, description="[OURS] optimiser steps per rollout batch; with 1 the ratio is 1 and clipping never acts")
-    learning_rate: float = Field(1.0e-6, gt=0, description="constant after the warm-up")
+    learning_rate: float = Field(1.0e-6, gt=0, description="after the warm-up")
+    schedule: Literal["constant", "cosine"] = Field("constant", description="of the learning rate after the warm-up; cosine: down to 0")
     warmup_steps: int = Field(0, ge=0, description="[OURS] optimiser steps over which the learning rate rises")
     weight_decay: float = Field(0.0, ge=0, description="[OURS] of AdamW")
     max_grad_norm: float = Field(1.0, gt=0, description="[OURS] gradients are scaled down to this norm")
     loss: Loss = Field("grpo", description="[OURS] grpo: mean over a sequence, then over sequences")
     lora_rank: int = Field(0, ge=0, description="0 = full fine-tuning")
+    mask_truncated: bool = Field(False, description="[OURS] responses without EOS are left out of the loss (D.2 row 17 keeps them)")
+    dtype: Literal["float32", "bfloat16"] = Field("float32", description="of the arithmetic; weights and optimiser stay float32")
+    order: Literal["shuffled", "given"] = Field(
+        "shuffled", description="[OURS] shuffled: whole batches of a fresh permutation an epoch; given: as in problems.train, a curriculum"
+    )
     validate_every: int = Field(10, gt=0, description="iterations between validations; also at 0 and at the end")
     validation_samples: int = Field(8, gt=0, description="k of the validation's avg@k")
     probe_problems: int = Field(8, ge=0, description="[OURS] validation problems of the IB-Score probe (D.2 row 29); 0 = off")
@@ -120,12 +152,24 @@ class Train(Strict):
     probe_seeds: int = Field(4, gt=0, description="[OURS] seed trajectories per problem in the probe")
     checkpoint_every: int = Field(10, gt=0, description="iterations between checkpoints")
     micro_batch: int = Field(0, ge=0, description="sequences per forward pass, changes memory and speed only; 0 = the whole minibatch")
+    gradient_checkpointing: bool = Field(False, description="activations are computed again, not kept; changes memory and speed only")
     prefix_sharing: bool = Field(True, description="computes each distinct prefix of a minibatch once, changes memory and speed only")
+    processes: int = Field(1, gt=0, description="processes that train a run together, one a GPU; each grows and trains on trees of its own")
+    parallel: Literal["ddp", "fsdp", "deepspeed-zero3"] = Field(
+        "ddp", description="how several processes hold the model, a file in config/accelerate/; ddp: each of them a whole copy"
+    )
+    trackers: tuple[Literal["tensorboard", "wandb"], ...] = Field((), description="also write the metrics for these, into the run's folder")
 
     @model_validator(mode="after")
     def whole_minibatches(self) -> Train:
         if self.problems_per_iteration % self.minibatches:
             raise ValueError(f"minibatches is {self.minibatches}, which must divide problems_per_iteration = {self.problems_per_iteration}")
+        problems = self.problems_per_iteration // self.minibatches
+        if problems % self.processes:
+            raise ValueError(
+                f"processes is {self.processes}, which must divide the {problems} problems of a minibatch (problems_per_iteration = "
+                f"{self.problems_per_iteration} / minibatches = {self.minibatches}): a tree is never split between processes"
+            )
         return self
 
 
@@ -134,8 +178,14 @@ class Evaluate(Strict):
 
     samples: int = Field(32, gt=0, description="samples per problem")
     pass_at: tuple[PositiveInt, ...] = Field((1, 2, 4, 8, 16, 32), min_length=1, description="k of pass@k")
-    benchmarks: tuple[str, ...] = Field(min_length=1, description="columns of Table 1, in order: families of `world`")
+    benchmarks: tuple[str, ...] = Field(min_length=1, description="columns of Table 1, in order: tasks of `world`, benchmarks of `corpora`")
     confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
+    runner: Literal["own", "evalscope"] = Field(
+        "own", description="own: the engine and the verifiers of training; evalscope: EvalScope's prompts and verdicts (docs/evaluation.md)"
+    )
+    longer: tuple[PositiveInt, ...] = Field(
+        (), description="[OURS] maximal response tokens of Table 9 beside sampling.max_tokens: the same policies sample with these too"
+    )
 
 
 class Comparison(Strict):
@@ -161,6 +211,15 @@ class Offline(Strict):
     beta: float = Field(5.0, gt=0, description="of the IB-Score, the same for every policy")
 
 
+class Forest(Strict):
+    """Whole trees, kept to be looked at: each sampler grows one on each problem with each policy. Changes nothing else. All [OURS]."""
+
+    problems: int = Field(6, gt=0, description="problems, the same for every policy and sampler")
+    source: Literal["train", "validation"] = Field("validation", description="problem set they are taken from, evenly spaced")
+    policies: tuple[str, ...] = Field((), description="base, or a method: its policy of the first seed")
+    samplers: tuple[str, ...] = Field((), description="samplers that grow the trees, whatever the policy was trained with")
+
+
 class Job(Strict):
     """What a scheduler reserves for one job."""
 
@@ -171,10 +230,16 @@ class Job(Strict):
 
 
 class Resources(Strict):
-    """Two classes of jobs: those that run a policy, and those that only read and write artifacts."""
+    """Classes of jobs: reinforcement learning (without a word of its own, as heavy), what else runs a policy, and what runs none."""
 
+    train: Job = Job(memory_mb=3000, minutes=60)
     heavy: Job = Job(memory_mb=3000, minutes=60)
     light: Job = Job(memory_mb=1000, minutes=10)
+
+    @model_validator(mode="before")
+    @classmethod
+    def heavy_training(cls, value: Any) -> Any:
+        return {"train": value["heavy"]} | value if isinstance(value, dict) and "heavy" in value else value
 
 
 class Config(Strict):
@@ -185,30 +250,70 @@ class Config(Strict):
     artifacts: Literal["cached", "fresh"] = Field(
         "cached", description="cached: read published artifacts where they fit; fresh: compute all"
     )
-    world: World
-    policy: Policy
+    outputs: tuple[str, ...] = Field((), description="tables and figures that `all` and `publish` make; empty: every one")
+    problems: Problems = Problems()
+    world: World = World()
+    policy: Policy = Policy()
     sampling: Sampling
     engine: Engine
     samplers: dict[str, Sampler]
     methods: dict[str, Method]
     train: Train
     evaluate: Evaluate
+    evalscope: EvalScope = EvalScope()
     comparison: Comparison
     offline: Offline = Offline()
+    forest: Forest = Forest()
+    measurements: dict[str, Measurement] = Field({}, description="costs of sampling, by name")
     tables: dict[str, tuple[str, ...]] = Field(description="methods of each table of accuracies, in order")
     figures: dict[str, tuple[str, ...]] = Field(description="methods of each figure, in order")
     resources: Resources = Resources()
+    plan: Plan = Plan()
+    corpora: Corpora = Corpora()
+
+    def wanted(self, *outputs: str) -> bool:
+        """Whether any of these tables and figures is to be made."""
+        return not self.outputs or bool({*outputs} & {*self.outputs})
+
+    def number(self, split: Literal["train", "validation"]) -> tuple[str, int | None]:
+        """The key that says how many problems a split has, and that number; None where all of a data set are taken."""
+        if not self.problems.train:
+            return f"world.{split}", getattr(self.world, split)
+        numbers = [
+            count or (getattr(self.world, split) if name in self.world.in_domain else None)
+            for name, count in getattr(self.problems, split).items()
+        ]
+        return f"problems.{split}", None if None in numbers else sum(numbers)
+
+    def cases(self, measurement: str) -> list[Case]:
+        """Every case of a measurement, in order."""
+        row = self.measurements[measurement]
+        return [
+            Case(sampler, mode, trees, max_tokens)
+            for max_tokens in row.max_tokens or (self.sampling.max_tokens,)
+            for trees in row.trees or (self.train.problems_per_iteration,)
+            for sampler in row.samplers
+            for mode in (row.modes if self.samplers[sampler].name != "independent" else ("asynchronous",))
+        ]
 
     @model_validator(mode="after")
     def names(self) -> Config:
         """Every name that is used is defined, no list repeats itself, and what becomes a file name can be one."""
-        benchmarks = {**self.world.in_domain, **self.world.out_of_domain}
+        tasks = {**self.world.in_domain, **self.world.out_of_domain}
+        sets = self.corpora.sources if self.problems.train else {}
+        trainings = [name for name in sets if sets[name].role == "training"]
+        benchmarks = [name for name in sets if sets[name].role == "benchmark"]
         for where, names, known in [
             *((f"tables.{name}", chosen, self.methods) for name, chosen in self.tables.items()),
             *((f"figures.{name}", chosen, self.methods) for name, chosen in self.figures.items()),
             ("comparison.table3", self.comparison.table3, self.samplers),
             ("comparison.table6", self.comparison.table6, self.samplers),
-            ("evaluate.benchmarks", self.evaluate.benchmarks, benchmarks),
+            ("forest.policies", self.forest.policies, {"base": None, **self.methods}),
+            ("forest.samplers", self.forest.samplers, self.samplers),
+            *((f"measurements.{name}.samplers", row.samplers, self.samplers) for name, row in self.measurements.items()),
+            ("evaluate.benchmarks", self.evaluate.benchmarks, [*tasks, *benchmarks]),
+            ("problems.train", self.problems.train, [*trainings, *tasks]),
+            ("problems.validation", self.problems.validation, [*sets, *tasks]),
             *((f"methods.{name}.sampler", [method.sampler], self.samplers) for name, method in self.methods.items()),
         ]:
             for name in names:
@@ -221,14 +326,21 @@ class Config(Strict):
             *((f"figures.{name}", chosen) for name, chosen in self.figures.items()),
             ("comparison.table3", self.comparison.table3),
             ("comparison.table6", self.comparison.table6),
+            ("forest.policies", self.forest.policies),
+            ("forest.samplers", self.forest.samplers),
             ("evaluate.benchmarks", self.evaluate.benchmarks),
+            ("outputs", self.outputs),
         ]:
             if len(set(names)) < len(names):
                 raise ValueError(f"{where}: an entry occurs twice in {list(names)}. Each may occur once")
         for name in self.methods:
             if name == "base" or not FILE_NAME.fullmatch(name):
                 raise ValueError(f"methods: {name!r} cannot be a method's name. Use letters, digits, '.', '_' and '-', and not 'base'")
-        for name in benchmarks:
+        if self.problems.train and not self.policy.card:
+            raise ValueError("problems: a policy that is trained from scratch knows the tiny world only. Name a model: policy.card")
+        for name in tasks:
+            if name in sets:
+                raise ValueError(f"world: {name!r} is a task and a data set. Give the task another name, and its family as an option")
             if not FILE_NAME.fullmatch(name):
                 raise ValueError(f"world: {name!r} cannot be a task's name. Use letters, digits, '.', '_' and '-'")
             if name in self.world.in_domain and name in self.world.out_of_domain:
@@ -238,15 +350,21 @@ class Config(Strict):
     @model_validator(mode="after")
     def sizes(self) -> Config:
         """What is taken is there."""
-        for taken, number, there, limit in [
-            ("the largest k of evaluate.pass_at", max(self.evaluate.pass_at), "evaluate.samples", self.evaluate.samples),
-            ("train.problems_per_iteration", self.train.problems_per_iteration, "world.train", self.world.train),
-            ("train.probe_problems", self.train.probe_problems, "world.validation", self.world.validation),
-            ("comparison.problems", self.comparison.problems, "world.train", self.world.train),
-            ("offline.problems", self.offline.problems, f"world.{self.offline.source}", getattr(self.world, self.offline.source)),
-            ("sampling.max_tokens", self.sampling.max_tokens, "policy.max_positions", self.policy.max_positions),
-        ]:
-            if number > limit:
+        positions = None if self.policy.card else self.policy.max_positions  # the engine checks those of a model that is named
+        checks = [
+            ("the largest k of evaluate.pass_at", max(self.evaluate.pass_at), ("evaluate.samples", self.evaluate.samples)),
+            ("train.problems_per_iteration", self.train.problems_per_iteration, self.number("train")),
+            ("train.probe_problems", self.train.probe_problems, self.number("validation")),
+            ("sampling.max_tokens", self.sampling.max_tokens, ("policy.max_positions", positions)),
+        ]
+        if self.wanted("table3", "table6"):
+            checks.append(("comparison.problems", self.comparison.problems, self.number("train")))
+        if self.wanted("ibscore", "ibscores"):
+            checks.append(("offline.problems", self.offline.problems, self.number(self.offline.source)))
+        if self.forest.policies and self.forest.samplers:
+            checks.append(("forest.problems", self.forest.problems, self.number(self.forest.source)))
+        for taken, number, (there, limit) in checks:
+            if limit is not None and number > limit:
                 raise ValueError(f"{taken} is {number}, more than {there} = {limit}. Lower the first or raise the second")
         return self
 
@@ -256,7 +374,7 @@ class Config(Strict):
         for name, method in self.methods.items():
             method.check(name, self.samplers[method.sampler])
         shown = {name for chosen in (*self.tables.values(), *self.figures.values()) for name in chosen}
-        for name in sorted({*self.comparison.strategies, *(self.methods[method].sampler for method in shown)}):
+        for name in sorted({*self.comparison.strategies, *self.forest.samplers, *(self.methods[method].sampler for method in shown)}):
             sampler = self.samplers[name]
             if sampler.pi == "temperature" and self.engine.kind == "vllm" and self.sampling.temperature != 1:
                 raise ValueError(

@@ -1,23 +1,27 @@
-"""Publishing: the artifacts behind all tables and figures, as files small enough to be committed."""
+"""Publishing: the artifacts behind all tables, figures and pictures of trees, as files small enough to be committed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ibtpo.config.paths import SHOWN, Paths
-from ibtpo.io import write_bytes
+from ibtpo.config.paths import EXTRA, Paths
+from ibtpo.config.records import PUBLISHED, records
+from ibtpo.io import write_bytes, write_json
 
 
 def publish(paths: Paths) -> list[Path]:
-    """Makes the published folder hold exactly the current artifacts, and returns them. Older ones are removed.
+    """Makes the published folder hold exactly the current artifacts and their records, and returns them. Older ones are removed.
 
-    Raises FileNotFoundError if an artifact is neither computed nor published.
+    What tables outside of `all` show is published where it is there. Raises FileNotFoundError if another artifact is neither computed
+    nor published.
     """
-    names = dict.fromkeys(name for shown in SHOWN for name in paths.shown(shown))
+    extra = [name for table in EXTRA for name in paths.shown(table) if paths.artifact(name).is_file()]
+    names = dict.fromkeys([*(name for shown in [*paths.tables, *paths.figures] for name in paths.shown(shown)), *paths.forests, *extra])
     found = {paths.published(name): paths.artifact(name) for name in names}
     for target, source in found.items():
         if source != target:
             write_bytes(source.read_bytes(), target)
+    write_json(records(paths, names), paths.root / "published" / PUBLISHED)
     for file in (paths.root / "published").glob("*.parquet"):
         if file not in found:
             file.unlink()

@@ -1,6 +1,10 @@
 """The base of all parts of the configuration."""
 
+import re
+
 from pydantic import BaseModel, ConfigDict
+
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # what becomes a part of a file's name
 
 
 class Strict(BaseModel):

@@ -16,18 +16,18 @@ from typing import Any
 import pandas as pd
 
 from ibtpo import io
+from ibtpo.config.corpora import Corpora, Source
+from ibtpo.config.load import ConfigError
 from ibtpo.corpora import read
 from ibtpo.corpora.clean import Cleaner, clean
 from ibtpo.corpora.gold import Gold, unverified
 from ibtpo.corpora.layouts import COLUMNS, Item, Layout, layout, nearest
 from ibtpo.corpora.read import DataError
 from ibtpo.corpora.report import markdown
-from ibtpo.corpora.settings import Settings, Source, load_settings
 
 
-def build_benchmark(settings_file: str | Path, name: str, out: str | Path, gold: Gold | None = None) -> None:
+def build_benchmark(settings: Corpora, name: str, out: str | Path, gold: Gold | None = None) -> None:
     """Reads and checks a benchmark and writes it with its report (`out` with .json and .md). Raises DataError or ConfigError."""
-    settings = load_settings(settings_file)
     items, found = load(settings, name, "benchmark")
     kind = settings.sources[name].kind
     run = Cleaner(items, settings.cleaning.examples)
@@ -35,14 +35,12 @@ def build_benchmark(settings_file: str | Path, name: str, out: str | Path, gold:
     _finish(settings, name, run, found, None, out)
 
 
-def build_corpus(settings_file: str | Path, name: str, benchmarks: Sequence[str | Path], out: str | Path, gold: Gold | None = None) -> None:
+def build_corpus(settings: Corpora, name: str, benchmarks: Sequence[str | Path], out: str | Path, gold: Gold | None = None) -> None:
     """Reads, checks and cleans training data and writes it with its report. `benchmarks` are built ones, named by their files' stems.
 
     Raises DataError if a benchmark that the settings ask for is not among them, or nothing is left.
     """
-    settings = load_settings(settings_file)
-    kind = settings.source(name, "training").kind
-    wanted = settings.benchmarks if settings.against is None else settings.against
+    kind, wanted = _source(settings, name, "training").kind, settings.checked
     paths = {Path(path).stem: Path(path) for path in benchmarks}
     if missing := [benchmark for benchmark in wanted if benchmark not in paths]:
         raise DataError(f"{name} is to be checked against {', '.join(missing)}: build that first, or leave it out of 'against'")
@@ -52,9 +50,9 @@ def build_corpus(settings_file: str | Path, name: str, benchmarks: Sequence[str 
     _finish(settings, name, run, found, table, out)
 
 
-def load(settings: Settings, name: str, role: str) -> tuple[list[Item], dict[str, Any]]:
+def load(settings: Corpora, name: str, role: str) -> tuple[list[Item], dict[str, Any]]:
     """The problems of a data set, each once if its rows repeat, and where they come from (files, checksums, numbers of rows)."""
-    source, folder = settings.source(name, role), settings.folder(name)
+    source, folder = _source(settings, name, role), settings.folder(name)
     paths = read.find(folder, source.files)
     sums = read.check_sums(paths, folder, source.sha256)
     items: list[Item] = []
@@ -82,6 +80,14 @@ def load(settings: Settings, name: str, role: str) -> tuple[list[Item], dict[str
         raise DataError(f"{paths[0]}: no problem of {name} is left of {total:,} rows ({chosen}): correct those in the settings")
     numbers = {"rows": total, "repeated": count - len(items), "other_level": len(items) - len(kept)}
     return kept, {"files": sums, "revision": _revision(folder, source), **numbers}
+
+
+def _source(settings: Corpora, name: str, role: str) -> Source:
+    """The data set of a name. Raises ConfigError if there is none, or it has another role."""
+    known = settings.trainings if role == "training" else settings.benchmarks
+    if name not in known:
+        raise ConfigError(f"there is no {role} data set {name!r}. Known: {', '.join(known) or 'none'}.")
+    return settings.sources[name]
 
 
 def _chosen(source: Source, row: dict[str, Any], path: Path, line: int) -> bool:
@@ -114,9 +120,7 @@ def _revision(folder: Path, source: Source) -> str:
     return json.loads(origin.read_text(encoding="utf-8"))["revision"] if origin.is_file() else f"local copy of {source.revision}"
 
 
-def _finish(
-    settings: Settings, name: str, run: Cleaner, found: dict[str, Any], table: list[dict[str, Any]] | None, out: str | Path
-) -> None:
+def _finish(settings: Corpora, name: str, run: Cleaner, found: dict[str, Any], table: list[dict[str, Any]] | None, out: str | Path) -> None:
     """Writes the report, then the problems: whoever sees the problems can read how they came about."""
     source, out = settings.sources[name], Path(out)
     if not run.items:

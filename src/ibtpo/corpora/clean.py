@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ibtpo.config.corpora import Cleaning
 from ibtpo.corpora import text
 from ibtpo.corpora.gold import Gold, unverified
 from ibtpo.corpora.layouts import Item
 from ibtpo.corpora.overlap import Index, Match
-from ibtpo.corpora.settings import Cleaning
 
 Removed = tuple[Item, str]  # a problem and why it went
 

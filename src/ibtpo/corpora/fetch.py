@@ -5,32 +5,31 @@ What came is recorded beside the files (origin.json: commit, checksums); the bui
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ibtpo import io
+from ibtpo.config.corpora import Corpora
 from ibtpo.corpora.read import ORIGIN, DataError, check_sums, sha256
-from ibtpo.corpora.settings import load_settings
 
 
-def fetch(settings_file: str | Path, name: str) -> Path:
+def fetch(settings: Corpora, name: str) -> Path:
     """Fetches a data set unless its files are there already; returns the path of its origin.json.
 
     Raises DataError if the hub cannot be reached, the terms of the data set are not accepted, or a file is not what the settings pin.
     """
-    settings = load_settings(settings_file)
     if name not in settings.sources:
-        raise DataError(f"there is no data set {name!r} in {settings_file}; known: {', '.join(settings.sources)}")
+        raise DataError(f"there is no data set {name!r}; known: {', '.join(settings.sources)}")
     source, folder = settings.sources[name], settings.folder(name)
-    try:
-        from huggingface_hub import HfApi, hf_hub_download
+    if source.hub is None:
+        raise DataError(f"{name} is published nowhere (hub: null): put {', '.join(source.files)} into {folder} yourself")
+    from huggingface_hub import HfApi, hf_hub_download
 
+    with hub_errors(source.hub, folder):
         revision = HfApi().dataset_info(source.hub, revision=source.revision).sha
         for file in source.files:
             hf_hub_download(source.hub, file, repo_type="dataset", revision=revision, local_dir=folder)
-    except Exception as error:  # the hub's client raises its own errors, those of HTTP and those of sockets
-        raise DataError(
-            f"cannot fetch {source.hub} ({type(error).__name__}: {str(error).splitlines()[0]}): {_remedy(error, folder)}"
-        ) from error
     paths = [folder / file for file in source.files]
     (folder / ORIGIN).unlink(missing_ok=True)
     check_sums(paths, folder, source.sha256)
@@ -39,9 +38,19 @@ def fetch(settings_file: str | Path, name: str) -> Path:
     return folder / ORIGIN
 
 
+@contextmanager
+def hub_errors(hub: str, folder: Path) -> Iterator[None]:
+    """Turns what goes wrong on the hub into a DataError with a remedy."""
+    try:
+        yield
+    except Exception as error:  # the hub's client raises its own errors, those of HTTP and those of sockets
+        reason = (str(error).splitlines() or [""])[0]
+        raise DataError(f"cannot fetch {hub} ({type(error).__name__}: {reason}): {_remedy(error, folder)}") from error
+
+
 def _remedy(error: Exception, folder: Path) -> str:
     if "Gated" in type(error).__name__:
-        return "accept the terms on the data set's page, log in with `hf auth login`, and run again"
+        return "accept the terms on its page, log in with `hf auth login`, and run again"
     if type(error).__name__ in ("RepositoryNotFoundError", "RevisionNotFoundError", "EntryNotFoundError", "RemoteEntryNotFoundError"):
         return "correct hub, revision or files in the settings"
     return f"run again with a network (and without HF_HUB_OFFLINE), or put the files into {folder} yourself"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ibtpo.config.corpora import Cleaning
 from ibtpo.corpora.layouts import Item
 from ibtpo.corpora.read import DataError
-from ibtpo.corpora.settings import Cleaning
 
 Gold = Callable[[Any, str], str]  # (gold answer, kind) -> "ok", or what is wrong with it: verifiers.check_gold
 

@@ -109,11 +109,16 @@ def _boxed(row: Row) -> Item:
     return item
 
 
+def option_order(question: str) -> list[int]:
+    """The publisher's number of each of our four options, in our order; 0 is the right one."""
+    return sorted(range(4), key=lambda option: hashlib.sha256(f"{question}\0{option}".encode()).digest())
+
+
 def _choice(row: Row) -> Item:
     """GPQA: four options in an order that a hash of the question decides, so that it is the same everywhere."""
     options = [_text(row[name]) for name in ("Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")]
     question = _text(row["Question"])
-    order = sorted(range(4), key=lambda option: hashlib.sha256(f"{question}\0{option}".encode()).digest())
+    order = option_order(question)
     choices = [options[option] for option in order]
     answer = "ABCD"[order.index(0)]
     prompt = "\n".join([question, "", *(f"{letter}) {choice}" for letter, choice in zip("ABCD", choices, strict=True))])

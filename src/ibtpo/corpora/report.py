@@ -9,7 +9,7 @@ def markdown(report: dict[str, Any]) -> str:
     """Markdown of a report: where the data is from, a table of the steps, the contamination table, and examples of every step."""
     parts = [
         f"# {report['title']}",
-        f"{report['written']:,} problems written. Publisher: `{report['hub']}`, {report['revision']}. Licence: {report['licence']}.",
+        f"{report['written']:,} problems. Publisher: {report['hub'] or 'none'}, {report['revision']}. Licence: {report['licence']}.",
         _table(("file", "sha256"), report["files"].items()),
         f"{report['rows']:,} rows read; {report['repeated']:,} repeat an earlier problem, {report['other_level']:,} have another level.",
         "## Steps",

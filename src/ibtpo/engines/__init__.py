@@ -15,7 +15,8 @@ def make_engine(kind: str, model_dir: str | Path, sampling: config.Sampling, eng
 
     kind: "vllm" or "transformers". pi: the log-probs to report, "raw" of the model, or "temperature" of logits / sampling.temperature
     (before top-k and top-p), which vLLM cannot unless the two are the same. options go to the engine, e.g. max_model_len for vLLM.
-    Raises EngineError for an unknown kind or pi, a folder without a model, a tokenizer without EOS, or if the engine cannot start.
+    Raises EngineError for an unknown kind or pi, a folder without a model, a tokenizer without EOS, no GPU where one is
+    asked for, or if the engine cannot start.
     """
     if kind not in ("vllm", "transformers"):
         raise EngineError(f"engine.kind is {kind!r}; known: vllm, transformers")
@@ -25,8 +26,11 @@ def make_engine(kind: str, model_dir: str | Path, sampling: config.Sampling, eng
         raise EngineError("vLLM returns log-probs of the raw model only, but pi is 'temperature': set engine.kind: transformers")
     if not (Path(model_dir) / "config.json").is_file():
         raise EngineError(f"{model_dir} holds no model (config.json is missing): train the base policy first")
+    import torch
     from transformers import AutoTokenizer
 
+    if engine.device == "cuda" and not torch.cuda.is_available():
+        raise EngineError("engine.device is cuda but no GPU is visible: run on a node with one, or set engine.device: cpu")
     eos_id = AutoTokenizer.from_pretrained(model_dir).eos_token_id
     if eos_id is None:
         raise EngineError(f"the tokenizer in {model_dir} has no EOS token: a response could never end; set eos_token")

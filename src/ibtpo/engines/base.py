@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -18,12 +19,16 @@ class EngineError(IbtpoError):
 
 @dataclass(frozen=True)
 class Request:
-    """A prompt to continue. `id` is unique among the pending requests; `seed` fixes the draws of this request alone."""
+    """A prompt to continue. `id` is unique among the pending requests; `seed` fixes the draws of this request alone.
+
+    generated: how many of the last `prompt_ids` an earlier request generated; their keys and values may still be at hand.
+    """
 
     id: str
     prompt_ids: tuple[int, ...]
     max_tokens: int
     seed: int
+    generated: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,16 @@ class Engine(Protocol):
 
 
 class Queue:
-    """What the engines share: the pending requests, their checks and the counters."""
+    """What the engines share: the pending requests, their checks and the counters.
+
+    A request waits until it can run to its end, so that none is ever thrown out for lack of memory. Those that go on with a response
+    come first, the longest first: their prefix is still cached, and a tree that is grown leaves room for the next.
+    """
 
     def __init__(self, max_model_len: int):
         self._max_model_len = max_model_len
-        self._waiting: dict[str, Request] = {}
+        self._waiting: dict[str, Request] = {}  # all that are pending
+        self._queue: list[tuple[int, int, Request]] = []  # a heap of those that do not run yet
         self._count = {"requests": 0, "prompt_tokens": 0, "generated_tokens": 0}
 
     @property
@@ -101,7 +111,14 @@ class Queue:
         return dict(self._count)
 
     def _accept(self, request: Request) -> None:
-        """For an engine that hands requests on at once."""
+        """For an engine with requirements or a queue of its own. Raises EngineError for a request that can never be served."""
+
+    def _enqueue(self, request: Request) -> None:
+        heapq.heappush(self._queue, (-request.generated, self._count["requests"], request))
+
+    def _next(self) -> Request:
+        """The request that should start next, out of those that wait."""
+        return heapq.heappop(self._queue)[-1]
 
     def _done(self, continuations: list[Continuation]) -> list[Continuation]:
         for continuation in continuations:

@@ -6,7 +6,6 @@ request whose prefix is in the store (another sample of its problem, a branch of
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,14 +45,13 @@ class TransformersEngine(Queue):
         pi: Literal["raw", "temperature"] = "raw",
     ):
         self._live = isinstance(model, PreTrainedModel)
-        self._model = model if self._live else AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32).to(engine.device)
+        self._model = model if self._live else AutoModelForCausalLM.from_pretrained(model, dtype=engine.dtype).to(engine.device)
         _check_attention(self._model.config)
         super().__init__(self._model.config.max_position_embeddings)
         self._eos_id, self._sampling, self._tempered = eos_id, sampling, pi == "temperature"
         cache = RowCache(self._model.config, self._model.dtype, self._model.device)
         self._most, self._half, self._token_bytes = engine.max_sequences, int(engine.kv_cache_gib * 2**29), cache.token_bytes
         self._rows, self._prefixes = Rows(cache), PrefixStore(self._half)
-        self._queue: deque[Request] = deque()  # not yet running
         self._longest = 0  # prompt + max_tokens of a request, since the engine was idle
         self._queries = self._hits = self._used = self._peak = 0
 
@@ -94,7 +92,7 @@ class TransformersEngine(Queue):
             if self._live:
                 self._prefixes.clear()
         self._longest = max(self._longest, length)
-        self._queue.append(request)
+        self._enqueue(request)
 
     @contextmanager
     def _prepared(self) -> Iterator[None]:
@@ -110,9 +108,9 @@ class TransformersEngine(Queue):
                 self._model.train()
 
     def _admit(self) -> None:
-        """Starts as many waiting requests as there is room for, first come first served."""
+        """Starts as many waiting requests as there is room for."""
         most = min(self._most, self._half // (self._longest * self._token_bytes))
-        joining = [self._queue.popleft() for _ in range(min(len(self._queue), most - self._rows.running))]
+        joining = [self._next() for _ in range(min(len(self._queue), most - self._rows.running))]
         if joining:
             holders: dict[tuple[int, ...], list[int]] = {}  # prefix -> rows
             for row, request in zip(self._rows.join(joining, most), joining, strict=True):

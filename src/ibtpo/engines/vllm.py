@@ -33,7 +33,7 @@ CPU_BLOCK = 32  # the CPU attention kernel serves multiples of this many tokens
 
 
 class VllmEngine(Queue):
-    """Engine over vLLM's LLMEngine (float32, eager).
+    """Engine over vLLM's LLMEngine (eager).
 
     A request's result depends on its own seed; of its batch only through rounding in the matrix products (measured in the tests).
     Prefill is never cut in pieces: vLLM 0.32 on a CPU fails for a seeded request whose prompt is prefilled in two steps.
@@ -60,7 +60,7 @@ class VllmEngine(Queue):
             "model": str(model_dir),
             "skip_tokenizer_init": True,
             "generation_config": "vllm",
-            "dtype": "float32",
+            "dtype": engine.dtype,
             "max_model_len": max_model_len,
             "max_num_seqs": engine.max_sequences,
             "block_size": engine.block_size,
@@ -79,6 +79,11 @@ class VllmEngine(Queue):
         super().__init__(self._engine.model_config.max_model_len)
         self._weights = _weight_names(Path(model_dir))
         self._pool = _watch_blocks(self._engine, self._stats)
+        self._size, self._most = self._engine.vllm_config.cache_config.block_size, engine.max_sequences
+        self._total = self._pool.num_gpu_blocks - 1  # one block is vLLM's null block
+        self._limit = engine.overcommit * self._total
+        self._claims: dict[str, int] = {}  # running requests -> the blocks they may come to need
+        self._claimed = 0  # their sum
         atexit.register(self.close)  # at the exit of the interpreter vLLM's native parts would complain
         try:
             self._check_raw()
@@ -87,7 +92,15 @@ class VllmEngine(Queue):
             raise
 
     def step(self) -> list[Continuation]:
-        return self._done([self._continuation(output) for output in self._step()])
+        while self._queue and len(self._claims) < self._most and self._claimed + self._blocks(self._queue[0][-1]) <= self._limit:
+            request = self._next()
+            self._claims[request.id] = self._blocks(request)
+            self._claimed += self._claims[request.id]
+            self._add(request.id, request.prompt_ids, seed=request.seed, max_tokens=request.max_tokens, logprobs=0)
+        continuations = [self._continuation(output) for output in self._step()]
+        for continuation in continuations:
+            self._claimed -= self._claims.pop(continuation.id)
+        return self._done(continuations)
 
     def load_weights(self, state_dict: Mapping[str, torch.Tensor]) -> None:
         self._check_weights(set(state_dict), self._weights, tied={"lm_head.weight"} - self._weights)
@@ -98,9 +111,9 @@ class VllmEngine(Queue):
             raise EngineError("vLLM kept its prefix cache after the weights changed: close the engine and make a new one")
 
     def figures(self) -> dict[str, float]:
-        stats, blocks = self._stats, {"kv_blocks_total": self._pool.num_gpu_blocks - 1, "kv_blocks_peak": self._stats.peak}
+        stats, blocks = self._stats, {"kv_blocks_total": self._total, "kv_blocks_peak": self._stats.peak}
         cache = {"prefix_queries": stats.queries, "prefix_hits": stats.hits, "preemptions": stats.preemptions}
-        return super().figures() | cache | blocks | {"block_size": self._engine.vllm_config.cache_config.block_size}
+        return super().figures() | cache | blocks | {"block_size": self._size}
 
     def close(self) -> None:
         """Frees model and cache; vLLM's process group of one stays, since another engine or the trainer may be using it."""
@@ -114,7 +127,16 @@ class VllmEngine(Queue):
             gc.collect()
 
     def _accept(self, request: Request) -> None:
-        self._add(request.id, request.prompt_ids, seed=request.seed, max_tokens=request.max_tokens, logprobs=0)
+        if self._blocks(request) > self._total:
+            raise EngineError(
+                f"request {request.id!r} may need {self._blocks(request)} KV blocks of {self._size} tokens, more than the {self._total} "
+                "that engine.kv_cache_gib gives: raise it, or lower sampling.max_tokens"
+            )
+        self._enqueue(request)
+
+    def _blocks(self, request: Request) -> int:
+        """KV blocks at full length, as if it shared none."""
+        return -(-(len(request.prompt_ids) + request.max_tokens) // self._size)
 
     def _add(self, name: str, prompt_ids, temperature: float | None = None, top_k: int | None = None, **params) -> None:
         from vllm import SamplingParams

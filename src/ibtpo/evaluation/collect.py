@@ -9,7 +9,7 @@ from typing import TypeVar
 import pandas as pd
 
 from ibtpo import IbtpoError
-from ibtpo.io import append_jsonl, read_jsonl, write_parquet
+from ibtpo.io import append_jsonl, exclusive, read_jsonl, write_parquet, write_record
 
 Unit = TypeVar("Unit")
 
@@ -26,24 +26,27 @@ def collect(
     """Calls `run` on chunks of `units` (it returns the rows of each unit) and writes all rows to `out` in the order of the units.
 
     `responses`: drawn for a unit; a chunk has about RESPONSES of them, and a kill loses at most one chunk. A unit is stored as one line,
-    so it is there whole or not at all. Keys must be unique (IbtpoError).
+    so it is there whole or not at all. What this call was made with goes into <artifact>.run.json. Raises IbtpoError if two keys are the
+    same or another process collects for `out`.
     """
     out = Path(out)
-    partial = out.with_name(f"{out.name}.partial.jsonl")
-    keys = [key(unit) for unit in units]
-    if len(set(keys)) != len(keys):
-        raise IbtpoError(f"{out.name}: two units have the same key; rebuild the data")
-    done = {line["key"]: line["rows"] for line in read_jsonl(partial)} if partial.exists() else {}
-    todo = [unit for unit in units if key(unit) not in done]
-    for part in _chunks(todo, max(1, RESPONSES // responses)):
-        for unit, rows in zip(part, run(part), strict=True):
-            rows = [{column: None if value != value else value for column, value in row.items()} for row in rows]  # JSON has no NaN
-            append_jsonl({"key": key(unit), "rows": rows}, partial)
-            done[key(unit)] = rows
-    frame = pd.DataFrame([row for name in keys for row in done[name]])
-    empty = frame.columns[frame.isna().all()]  # a column of None is one of NaN: a measure that no unit has
-    write_parquet(frame.astype(dict.fromkeys(empty, float)), out)
-    partial.unlink(missing_ok=True)
+    with exclusive(out):
+        partial = out.with_name(f"{out.name}.partial.jsonl")
+        keys = [key(unit) for unit in units]
+        if len(set(keys)) != len(keys):
+            raise IbtpoError(f"{out.name}: two units have the same key; rebuild the data")
+        done = {line["key"]: line["rows"] for line in read_jsonl(partial)} if partial.exists() else {}
+        todo = [unit for unit in units if key(unit) not in done]
+        write_record(out)
+        for part in _chunks(todo, max(1, RESPONSES // responses)):
+            for unit, rows in zip(part, run(part), strict=True):
+                rows = [{column: None if value != value else value for column, value in row.items()} for row in rows]  # JSON has no NaN
+                append_jsonl({"key": key(unit), "rows": rows}, partial)
+                done[key(unit)] = rows
+        frame = pd.DataFrame([row for name in keys for row in done[name]])
+        empty = frame.columns[frame.isna().all()]  # a column of None is one of NaN: a measure that no unit has
+        write_parquet(frame.astype(dict.fromkeys(empty, float)), out)
+        partial.unlink(missing_ok=True)
 
 
 def _chunks(items: list[Unit], size: int) -> Iterator[list[Unit]]:

@@ -29,6 +29,20 @@ class Probe:
     dead: float
     nodes: int
 
+    @classmethod
+    def of(cls, measured: list[list[dict]]) -> Probe:
+        """The means of what `measure` found, over all problems; NaN where there is no node."""
+        rows = [row for part in measured for row in part]
+        steps, roots = ([row for row in rows if row["at_root"] == at_root] for at_root in (False, True))
+        return cls(
+            ib_score=_mean(steps, "ib_score"),
+            covariance=_mean(steps, "covariance"),
+            root_ib_score=_mean(roots, "ib_score"),
+            root_covariance=_mean(roots, "covariance"),
+            dead=_mean(steps, "dead"),
+            nodes=len(steps),
+        )
+
 
 def probe(
     problems: list[Problem],
@@ -41,17 +55,8 @@ def probe(
     draws: int = 5,
     min_room: int = 1,
 ) -> Probe:
-    """The means of `measure` over all nodes of all problems; NaN where there is no node."""
-    rows = [row for part in measure(problems, prompter, engine, mode, seed, beta, seeds, draws, min_room) for row in part]
-    steps, roots = ([row for row in rows if row["at_root"] == at_root] for at_root in (False, True))
-    return Probe(
-        ib_score=_mean(steps, "ib_score"),
-        covariance=_mean(steps, "covariance"),
-        root_ib_score=_mean(roots, "ib_score"),
-        root_covariance=_mean(roots, "covariance"),
-        dead=_mean(steps, "dead"),
-        nodes=len(steps),
-    )
+    """The means of `measure` over all nodes of all problems."""
+    return Probe.of(measure(problems, prompter, engine, mode, seed, beta, seeds, draws, min_room))
 
 
 def measure(

@@ -16,15 +16,18 @@ from ibtpo.rollout.scheduler import run, stable_seed
 from ibtpo.tree import ReasoningTree
 
 
-def main(config: Config, model_dir: str, name: str, data_dir: str, out: str) -> None:
-    """Writes `samples-<policy>`: benchmark, uid, family, sample, text, ids, finished, status, tokens. Resumes after a kill."""
+def main(config: Config, model_dir: str, name: str, data_dir: str, out: str, max_tokens: int = 0) -> None:
+    """Writes `samples-<policy>`: benchmark, uid, family, sample, text, ids, finished, status, tokens. Resumes after a kill.
+
+    max_tokens: of a response; 0: sampling.max_tokens, the maximum of the training.
+    """
     problems = [
         (benchmark, problem)
         for benchmark in config.evaluate.benchmarks
         for problem in load_problems(Path(data_dir) / "benchmarks" / f"{benchmark}.parquet")
     ]
     engine = make_engine(config.engine.kind, model_dir, config.sampling, config.engine)
-    prompter = Prompter(AutoTokenizer.from_pretrained(model_dir), config.sampling.max_tokens)
+    prompter = Prompter(AutoTokenizer.from_pretrained(model_dir), max_tokens or config.sampling.max_tokens)
     sampler = independent(config.evaluate.samples)
     seed = stable_seed("evaluate", name)
 

@@ -1,1 +1,1 @@
-"""The base policy: a small Qwen3 trained from scratch on worked solutions."""
+"""The base policy: a small Qwen3 trained from scratch on worked solutions, or a model that a card names."""

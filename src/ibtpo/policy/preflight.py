@@ -21,15 +21,25 @@ class PreflightError(IbtpoError):
     """A model that is not what its card says."""
 
 
-def main(card_name: str, model: str | Path) -> dict[str, Any]:
+def main(card_name: str, model: str | Path, eos: str | None = None) -> dict[str, Any]:
     """Checks the model folder `model` against a card and returns what was found. Loads the tokenizer and the configuration, no weights.
 
-    Raises PreflightError that names every difference, OSError if there is no model in the folder.
+    eos: the token that is to end a response, if not the tokenizer's own. Raises PreflightError that names every difference, or the
+    remedy if there is no model in the folder.
     """
     from transformers import AutoConfig, AutoTokenizer
 
     card = load_card(card_name)
+    if not (Path(model) / "config.json").is_file() or not next(Path(model).glob("*.safetensors"), None):
+        raise PreflightError(
+            f"{model} holds no model (config.json and *.safetensors): put it there, fetch it with "
+            f"`python -m ibtpo fetch-model --card {card_name} --out {model}`, or set policy.folder"
+        )
     tokenizer = AutoTokenizer.from_pretrained(str(model))
+    if eos:
+        if eos not in tokenizer.get_vocab():
+            raise PreflightError(f"policy.eos is {eos!r}, which is no token of {model}: write one of its special tokens")
+        tokenizer.eos_token = eos
     width = AutoConfig.from_pretrained(str(model)).vocab_size
     found = facts(tokenizer, width, card)
     if wrong := differences(card, found):
@@ -69,6 +79,8 @@ def differences(card: Card, found: dict[str, Any]) -> list[str]:
         expected = getattr(card, name)
         if expected is not None and found[name] != expected:
             wrong.append(f"it {text.format(str(found[name]), str(expected))}")
+    if found["template_sha256"] is None:
+        wrong.append("it has no chat template")
     for text, token in card.delimiters.items():
         if found["delimiters"].get(text) != [token]:
             wrong.append(f"it reads {text!r} as tokens {found['delimiters'].get(text)}, the card as {token}")

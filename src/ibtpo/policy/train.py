@@ -8,9 +8,11 @@ import shutil
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from pickle import UnpicklingError
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from tqdm import tqdm
 from transformers import GenerationConfig, PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
 
@@ -24,14 +26,19 @@ def main(config: models.Config, data_dir: str | Path, out_dir: str | Path) -> No
     """Trains on `data_dir`/sft.parquet and writes model, tokenizer and generation config, at last done.json, into `out_dir`.
 
     Deterministic for a seed on one machine with one number of threads, also across kills. Raises FileNotFoundError without the
-    data, IbtpoError if the loss is not finite.
+    data, IbtpoError if the loss is not finite or another process is at it.
     """
-    policy, out_dir = config.policy, Path(out_dir)
-    frame = io.read_parquet(Path(data_dir) / "sft.parquet")
+    with io.exclusive(out_dir):
+        _train(config.policy, Path(data_dir), Path(out_dir))
+
+
+def _train(policy: models.Policy, data_dir: Path, out_dir: Path) -> None:
+    frame = io.read_parquet(data_dir / "sft.parquet")
     texts = (f"user\n{row.prompt}\nassistant\n{solution_text(row)}" for row in frame.itertuples())
     tokenizer = train_tokenizer(texts, policy.vocabulary)
     examples = encode(frame, tokenizer, policy.max_positions)
 
+    io.write_json(io.provenance(out_dir.name, policy.seed) | {"data": io.checksums(data_dir, "sft.parquet")}, out_dir / "run.json")
     torch.manual_seed(policy.seed)
     model = make_model(policy, tokenizer)
     optimizer = torch.optim.AdamW(model.parameters(), lr=policy.learning_rate, weight_decay=policy.weight_decay, betas=(0.9, 0.95))
@@ -54,7 +61,7 @@ def main(config: models.Config, data_dir: str | Path, out_dir: str | Path) -> No
             optimizer.zero_grad()
             tokens += int((ids != tokenizer.pad_token_id).sum())
             bar.update()
-            bar.set_postfix_str(f"loss {loss:.3f}, {tokens / bar.format_dict['elapsed']:,.0f} tokens/s", refresh=False)
+            bar.set_postfix_str(f"loss {loss:.3f}, {tokens / (bar.format_dict['elapsed'] or 1):,.0f} tokens/s", refresh=False)
             if (step + 1) % policy.checkpoint_every == 0 and step + 1 < policy.steps:
                 _save(checkpoint, step + 1, loss, model, optimizer)
     _publish(model, tokenizer, out_dir)
@@ -113,7 +120,13 @@ def _restore(path: Path, model: Qwen3ForCausalLM, optimizer: torch.optim.Optimiz
     """Steps already made and the loss of the last; (0, nan) for a fresh start."""
     if not path.is_file():
         return 0, math.nan
-    state = torch.load(path)
+    try:
+        state = torch.load(path)
+    except (RuntimeError, OSError, EOFError, UnpicklingError) as error:
+        aside = path.with_name(f"broken-{path.name}")
+        path.replace(aside)
+        print(f"checkpoint {path} is not usable ({error}); moved to {aside.name}, starting again")
+        return 0, math.nan
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
     torch.set_rng_state(state["rng"])
@@ -125,8 +138,9 @@ def _publish(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase, out_di
     temporary = out_dir / ".final.tmp"
     shutil.rmtree(temporary, ignore_errors=True)
     model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
-    model.save_pretrained(temporary)
-    tokenizer.save_pretrained(temporary)
+    with io.saving(temporary, SafetensorError):
+        model.save_pretrained(temporary)
+        tokenizer.save_pretrained(temporary)
     for file in temporary.iterdir():
         os.replace(file, out_dir / file.name)
     temporary.rmdir()

@@ -7,6 +7,8 @@ token t is log_softmax(logits of its parent / temperature)[t], its entropy that 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import wraps
+from types import MethodType
 
 import numpy as np
 import torch
@@ -37,7 +39,17 @@ def share_prefixes(model) -> None:
     """Makes the model able to run on tries; its other forwards stay what they are. Raises ValueError if `unsupported`."""
     if reason := unsupported(model):
         raise ValueError(f"prefixes cannot be shared: {reason}. Set train.prefix_sharing: false")
-    _plain(model).set_attn_implementation(NAME)
+    base = _plain(model)
+    base.set_attn_implementation(NAME)
+    own = base.__dict__.get("forward")  # of the object, such as TRL's
+
+    @wraps(type(base).forward)  # generation looks at its arguments
+    def forward(self, *args, tries: tuple | None = None, **kwargs):
+        if tries is not None:
+            return _tries(self, *tries)
+        return own(*args, **kwargs) if own else type(self).forward(self, *args, **kwargs)
+
+    base.forward = MethodType(forward, base)
 
 
 def token_limit(model) -> int:
@@ -97,12 +109,17 @@ def score(
     """Log-probs and, if asked for, entropies (nats) of the scored tokens, at the sampling temperature: (B, C) in float32, 0 at padding.
 
     The entropies carry a gradient only if `entropy_gradient`. A batch of several tries keeps the activations of none: they are computed
-    again in the backward pass.
+    again in the backward pass. The model may be wrapped: its own call is what starts DDP, FSDP and DeepSpeed.
     """
-    base = _plain(model)
+    return model(tries=(batch, temperature, entropy, entropy_gradient))
+
+
+def _tries(base, batch: Batch, temperature: float, entropy: bool, entropy_gradient: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """What `score` returns, inside the forward of the plain model."""
     results = _each(_score, [(base, part, temperature, entropy, entropy_gradient) for part in batch.parts])
-    if not results:
-        return batch.spread(torch.zeros(0)), batch.spread(torch.zeros(0)) if entropy else None
+    if not results:  # no token is scored; the loss still hangs on the weights, so that a step goes on
+        nothing = batch.spread(torch.zeros(0)) + 0 * sum(weight.sum() for weight in base.parameters() if weight.requires_grad)
+        return nothing, nothing if entropy else None
     return tuple(batch.spread(torch.cat(values)) if values[0] is not None else None for values in zip(*results, strict=True))
 
 

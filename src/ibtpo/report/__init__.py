@@ -12,7 +12,7 @@ from ibtpo.config.models import Config
 
 
 def main_table(name: str, config: Config, inputs: Sequence[str | Path], out_stem: str | Path) -> None:
-    """Writes <out_stem>.md, .csv, .tex and .caption.txt from Parquet artifacts. Raises ValueError if a row or column has no data."""
+    """Writes <out_stem>.md, .csv, .tex, .caption.txt and .sources.json from artifacts. Raises ValueError if a row or column has no data."""
     from ibtpo.report.tables import write  # a table must not wait for the plotting libraries
 
     write(name, config, inputs, Path(out_stem))

@@ -30,7 +30,8 @@ def accuracies(name: str, config: Config, frames: Sequence[pd.DataFrame], refere
         f"estimate from the same samples. Preset {config.preset}. {notes(config, scores)} {told_apart(measured)}"
     )
     label = f"Reported by the paper for {MODEL}, not measured here: avg@32"
-    return Table(name, caption, (measured, passes, *([reported_grid(name, label, scores.titles)] if reported(name) else [])))
+    grids = (measured, passes, *([reported_grid(name, label, scores.titles)] if reported(name) else []))
+    return Table(name, caption, grids, scores.titles)
 
 
 def compared(label: str, config: Config, scores: Scores, values: Mapping[str, Strata], reference: str) -> Grid:
@@ -68,10 +69,10 @@ def averages(label: str, config: Config, scores: Scores) -> Grid:
     return Grid(label, "method", tuple(scores.titles.values()), tuple(Column.percent(f"pass@{k}") for k in config.evaluate.pass_at), cells)
 
 
-def notes(config: Config, scores: Scores) -> str:
-    """What every caption of accuracies says of counts, sampling, intervals and tests."""
+def notes(config: Config, scores: Scores, at_most: str = "") -> str:
+    """What every caption of accuracies says of counts, sampling (`at_most`: see there), intervals and tests."""
     seeds = len(config.seeds)
     return (
-        f"{counted(scores.problems, config.evaluate.samples, seeds)}; the base policy has one seed. {sampling(config)} "
+        f"{counted(scores.problems, config.evaluate.samples, seeds)}; the base policy has one seed. {sampling(config, at_most)} "
         f"{interval(config, seeds)} {tested(config)}"
     )

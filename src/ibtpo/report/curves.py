@@ -117,14 +117,14 @@ def _across(titles: Sequence[str]) -> int:
     return 1
 
 
-def bands(axis: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str, Look]) -> None:
-    """For each method the mean over seeds of `value` against the column `x`, and a band from the lowest to the highest seed."""
-    over = rows.groupby(["method", x])["value"].agg(["mean", "min", "max"])
+def bands(axis: Axes, rows: pd.DataFrame, x: str, methods: Mapping[str, Look], middle: str = "mean") -> None:
+    """For each method the mean (or median) over seeds of `value` against the column `x`, and a band from the lowest to the highest seed."""
+    over = rows.groupby(["method", x])["value"].agg([middle, "min", "max"])
     for name, look in methods.items():
         if name in over.index:
             line = over.loc[name]
             axis.fill_between(line.index, line["min"], line["max"], color=look.colour, alpha=0.2 if len(methods) < 5 else 0.1, linewidth=0)
-            axis.plot(line.index, line["mean"], color=look.colour, dashes=look.dashes or (None, None))
+            axis.plot(line.index, line[middle], color=look.colour, dashes=look.dashes or (None, None))
 
 
 def dress(axis: Axes, title: str) -> None:

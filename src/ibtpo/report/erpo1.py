@@ -36,7 +36,7 @@ def erpo1(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
         f"Preset {config.preset}. {notes(config, scores)} Accuracy, {told_apart(grids[0])} Format rate, {told_apart(grids[1])}"
     )
     paper = reported_grid("erpo1", "Reported by ERPO, not measured here: accuracy and format rate", scores.titles, MODELS, decimals=2)
-    return Table("erpo1", caption, (*grids, paper))
+    return Table("erpo1", caption, (*grids, paper), scores.titles)
 
 
 def _as_format(frame: pd.DataFrame) -> pd.DataFrame:

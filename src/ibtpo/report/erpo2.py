@@ -52,4 +52,4 @@ def erpo2(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
         f"pass@k by benchmark, unbiased estimate from {samples} samples. Preset {config.preset}. {notes(config, scores)} "
         f"{judged('problem and seed')}"
     )
-    return Table("erpo2", caption, (*grids, *paper))
+    return Table("erpo2", caption, (*grids, *paper), scores.titles)

@@ -18,9 +18,10 @@ from ibtpo.report.figure3 import figure3
 from ibtpo.report.figure5 import figure5
 from ibtpo.report.figure6 import figure6
 from ibtpo.report.figure7 import figure7
+from ibtpo.report.figure8 import figure8
 from ibtpo.report.ibscores import ibscores
 
-BUILDERS = (figure1, figure2, figure3, figure5, figure6, figure7, ibscores)
+BUILDERS = (figure1, figure2, figure3, figure5, figure6, figure7, figure8, ibscores)
 FIGURES = {builder.__name__: builder for builder in BUILDERS}
 METADATA = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}  # no dates: equal data, equal bytes
 

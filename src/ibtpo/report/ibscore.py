@@ -28,7 +28,7 @@ def ibscore(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
     grids = [_grid(f"{shown}: step nodes", config, offline, nodes=True), _grid(f"{shown}: roots", config, offline, nodes=False)]
     if REFERENCE in offline.titles:
         grids.insert(1, _difference(f"{shown}: step nodes, difference to {offline.titles[REFERENCE]}", config, offline))
-    return Table("ibscore", _caption(config, offline), tuple(grids))
+    return Table("ibscore", _caption(config, offline), tuple(grids), offline.titles)
 
 
 def _grid(label: str, config: Config, offline: Offline, nodes: bool) -> Grid:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -64,6 +65,9 @@ class Grid:
 
 @dataclass(frozen=True)
 class Table:
+    """`titles`: the rows by their key, which is the method or the sampler that artifacts name."""
+
     name: str
     caption: str
     grids: tuple[Grid, ...]
+    titles: Mapping[str, str] = field(default_factory=dict)

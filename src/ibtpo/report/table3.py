@@ -30,7 +30,7 @@ def table3(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
         f"Branching strategies on the base policy. {strategies.notes()} Reported: the paper's numbers for {MODEL} on 1,024 problems, not "
         "measured here."
     )
-    return Table("table3", caption, tuple(grids))
+    return Table("table3", caption, tuple(grids), strategies.titles)
 
 
 def _title(sampler: Sampler) -> str:

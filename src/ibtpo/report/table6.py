@@ -36,4 +36,4 @@ def table6(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
         f"IB-Score (beta = {config.offline.beta:g}): over the inner nodes of a grown tree, root included; root picked, picked before: "
         "shares of the expansions that took the root, or a node taken before."
     )
-    return Table("table6", caption, tuple(grids))
+    return Table("table6", caption, tuple(grids), strategies.titles)

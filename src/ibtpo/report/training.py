@@ -27,7 +27,8 @@ def panel(metric: str, config: Config) -> Panel:
         f"offline probe of {train.probe_problems} held-out problems, {train.probe_seeds} seed trajectories each, {train.probe_draws} fresh "
         "rollouts at each step node"
     )
-    accuracy = f"Validation: avg@{train.validation_samples} on {config.world.validation} held-out problems."
+    held_out = config.number("validation")[1] or "all"
+    accuracy = f"Validation: avg@{train.validation_samples} on {held_out} held-out problems."
     panels = [
         Panel("validation/accuracy", f"Validation avg@{train.validation_samples}, %", 100, meaning=accuracy),
         Panel("validation/ib_score", "IB-Score", meaning=f"IB-Score: {probed}."),

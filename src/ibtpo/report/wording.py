@@ -23,10 +23,11 @@ def counted(problems: Mapping[str, int], samples: int, seeds: int) -> str:
     return f"Problems x samples x seeds: ({sizes}) x {samples} x {seeds}"
 
 
-def sampling(config: Config) -> str:
+def sampling(config: Config, at_most: str = "") -> str:
+    """How responses were sampled; `at_most` says how long, if not as in training."""
     s = config.sampling
     top_k = f"top-k {s.top_k}" if s.top_k else "no top-k"
-    return f"Sampled at temperature {s.temperature:g}, top-p {s.top_p:g}, {top_k}, at most {s.max_tokens} tokens."
+    return f"Sampled at temperature {s.temperature:g}, top-p {s.top_p:g}, {top_k}, at most {at_most or f'{s.max_tokens} tokens'}."
 
 
 def interval(config: Config, seeds: int, shown: str = "Brackets") -> str:

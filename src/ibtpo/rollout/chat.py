@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 
-def encode_prompt(tokenizer, prompt: str) -> list[int]:
-    """Ids of a one-turn chat up to where the assistant starts."""
-    text = tokenizer.apply_chat_template([{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True)
+
+def encode_prompt(tokenizer, prompt: str, system: str = "", examples: Sequence[tuple[str, str]] = ()) -> list[int]:
+    """Ids of a chat up to where the assistant starts to answer `prompt`.
+
+    Without `system` it has the template's own system prompt, if there is one. examples: earlier turns, prompts with their responses.
+    """
+    turns = [("system", system)] * bool(system)
+    for question, response in examples:
+        turns += [("user", question), ("assistant", response)]
+    messages = [{"role": role, "content": content} for role, content in (*turns, ("user", prompt))]
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     return tokenizer.encode(text, add_special_tokens=False)

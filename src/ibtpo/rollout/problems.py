@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -22,12 +23,17 @@ REWARDS = ("verifier", "random", "format")
 
 @dataclass(frozen=True)
 class Problem:
-    """One row of a problem set. `uid` identifies the group; two problems with the same text are two groups."""
+    """One row of a problem set. `uid` identifies the group; two problems with the same text are two groups.
+
+    system: system prompt, "" for none. examples: JSON list of pairs of prompt and response that open the chat, "" for none.
+    """
 
     uid: str
     family: str
     prompt: str
     metadata: str
+    system: str = ""
+    examples: str = ""
 
 
 def load_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
@@ -41,7 +47,8 @@ def load_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
     if frame["uid"].duplicated().any():
         raise IbtpoError(f"{path}: uid {frame['uid'][frame['uid'].duplicated()].iloc[0]!r} occurs twice; rebuild the data")
     rows = frame.head(limit) if limit else frame
-    return [Problem(row.uid, row.family, row.prompt, row.metadata) for row in rows.itertuples()]
+    columns = [field.name for field in fields(Problem) if field.name in frame.columns]
+    return [Problem(**row) for row in rows[columns].to_dict("records")]
 
 
 class Prompter:
@@ -61,10 +68,12 @@ class Prompter:
 
     def encode(self, problem: Problem) -> tuple[int, ...]:
         """Ids of the chat prompt up to where the response begins."""
-        return tuple(encode_prompt(self.tokenizer, problem.prompt))
+        examples = json.loads(problem.examples) if problem.examples else ()
+        return tuple(encode_prompt(self.tokenizer, problem.prompt, problem.system, examples))
 
     def decode(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True)
+        """The text of response ids, without special tokens."""
+        return self.segmenter.text(ids)
 
     def task(self, problem: Problem, sampler: Sampler, seed: int, uid: str | None = None, prefix: tuple[int, ...] = ()) -> Task:
         """A tree rooted behind `prefix`, a part of a response to `problem` (empty: at the problem itself).

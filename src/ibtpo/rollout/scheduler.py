@@ -37,7 +37,8 @@ class Task:
 
 @dataclass(frozen=True)
 class RolloutFigures:
-    """Cost of one run. tokens: newly generated. bookkeeping_seconds: the part of `seconds` outside engine.step(). errors: of verifiers."""
+    """Cost of one run. tokens: newly generated. bookkeeping_seconds: of `seconds` what neither the engine nor the verifiers took: trees,
+    samplers, scheduler. errors: of verifiers."""
 
     tokens: int
     requests: int
@@ -85,7 +86,8 @@ def run(tasks: Sequence[Task], engine: Engine, mode: Mode, seed: int, progress=N
             progress.set_postfix(tokens_per_s=f"{tokens / (time.perf_counter() - started):.0f}", refresh=False)
             progress.update(len(continuations))
     seconds = time.perf_counter() - started
-    return RolloutFigures(tokens, requests, seconds, seconds - stepping, errors=sum(growth.errors for growth in growths))
+    bookkeeping = seconds - stepping - sum(growth.verifying for growth in growths)
+    return RolloutFigures(tokens, requests, seconds, bookkeeping, errors=sum(growth.errors for growth in growths))
 
 
 def stable_seed(*parts: object) -> int:
@@ -102,7 +104,7 @@ class _Growth:
         self.vocabulary = len(task.tree.segmenter.token_bytes) if vocabulary is None else vocabulary
         self.asked: dict[str, tuple[Node, tuple[int, ...]]] = {}  # node and ids before the continuation, in request order
         self.answers: dict[str, Continuation] = {}
-        self.errors = 0
+        self.errors, self.verifying = 0, 0.0  # number, seconds
 
     def ask(self) -> list[Request]:
         """The requests of the sampler's next round that is not empty; [] when the tree is grown."""
@@ -127,14 +129,18 @@ class _Growth:
     def _request(self, node: Node, number: int) -> Request:
         task, name, prefix = self.task, f"{self.task.uid}/{number}", self.task.tree.prefix_ids(node)
         self.asked[name] = node, prefix
-        return Request(name, tuple(task.prompt_ids) + prefix, task.tree.room(node), stable_seed(self.seed, task.uid, number))
+        seed = stable_seed(self.seed, task.uid, number)
+        return Request(name, tuple(task.prompt_ids) + prefix, task.tree.room(node), seed, generated=len(prefix))
 
     def _score(self, ids: tuple[int, ...]) -> Verdict:
         if max(ids, default=0) >= self.vocabulary:
             return Verdict(0.0, "oov")
+        entered = time.perf_counter()
         try:
             return self.task.score(ids)
         except Exception:
             log.exception("the verifier failed on a response to %s; its reward is NaN", self.task.uid)
             self.errors += 1
             return Verdict(math.nan, "error")
+        finally:
+            self.verifying += time.perf_counter() - entered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,22 @@ from ibtpo.io import read_jsonl, write_parquet, write_text
 from ibtpo.tree import ReasoningTree, covariance, ib_score, ratio
 from ibtpo.tree import statistics as stats
 
+Gather = Callable[[np.ndarray], np.ndarray]
 
-def rollout_metrics(trees: list[ReasoningTree], beta: float) -> dict[str, float]:
+TOTALS = {"train/tokens": np.sum, "train/depth_max": np.max}  # of a rollout batch; all others are means
+
+
+def rollout_metrics(trees: list[ReasoningTree], beta: float, gather: Gather = lambda values: values) -> dict[str, float]:
     """Statistics of one rollout batch (algorithms: D.2 rows 30 and 34; Figures 5 and 6 of the paper).
+
+    gather: joins values (n,) with those of the batch's trees in other processes.
+    """
+    values = {name: gather(np.asarray(values, dtype=float)) for name, values in _values(trees, beta).items()}
+    return {name: float(TOTALS[name](of_all, initial=0.0)) if name in TOTALS else _mean(of_all) for name, of_all in values.items()}
+
+
+def _values(trees: list[ReasoningTree], beta: float) -> dict[str, list]:
+    """What each metric is the mean (or total) of.
 
     IB-Score over nodes with children, Cov(eta1, eta2) over nodes with >= 2 draws, ratio over all nodes but the roots, all scored as their
     sampler scores them (tree.scoring).
@@ -25,28 +39,26 @@ def rollout_metrics(trees: list[ReasoningTree], beta: float) -> dict[str, float]
     inner = [(node, scoring) for node, scoring in nodes if node.children]
     branched = [(node, scoring) for node, scoring in inner if sum(child.draws for child in node.children.values()) > 1]
     rewards = [t.reward for tree in trees for t in tree.trajectories]
-    lengths = [len(t.ids) for tree in trees for t in tree.trajectories]
     depths = [depth for tree in trees for depth in stats.leaf_depths(tree)]
     return {
-        "train/reward": _mean(rewards),
-        "train/eff_rate": _mean([stats.effective(tree) for tree in trees]),
-        "train/tokens": float(sum(tree.generated_tokens for tree in trees)),
-        "train/response_length": _mean(lengths),
-        "train/truncated": _mean([not t.finished for tree in trees for t in tree.trajectories]),
-        "train/unscorable": _mean([math.isnan(reward) for reward in rewards]),
-        "train/depth_mean": _mean(depths),
-        "train/depth_max": float(max(depths, default=0)),
-        "train/root_repicked": _mean([stats.root_share(tree) for tree in trees]),
-        "train/node_repicked": _mean([stats.repeat_share(tree) for tree in trees]),
-        "train/ib_score": _mean([ib_score(node, beta, scoring) for node, scoring in inner]),
-        "train/covariance": _mean([covariance(node, beta, scoring) for node, scoring in branched]),
-        "train/ratio": _mean([ratio(node, scoring) for node, scoring in nodes if node.parent is not None]),
+        "train/reward": rewards,
+        "train/eff_rate": [stats.effective(tree) for tree in trees],
+        "train/tokens": [tree.generated_tokens for tree in trees],
+        "train/response_length": [len(t.ids) for tree in trees for t in tree.trajectories],
+        "train/truncated": [not t.finished for tree in trees for t in tree.trajectories],
+        "train/unscorable": [math.isnan(reward) for reward in rewards],
+        "train/depth_mean": depths,
+        "train/depth_max": depths,
+        "train/root_repicked": [stats.root_share(tree) for tree in trees],
+        "train/node_repicked": [stats.repeat_share(tree) for tree in trees],
+        "train/ib_score": [ib_score(node, beta, scoring) for node, scoring in inner],
+        "train/covariance": [covariance(node, beta, scoring) for node, scoring in branched],
+        "train/ratio": [ratio(node, scoring) for node, scoring in nodes if node.parent is not None],
     }
 
 
-def _mean(values) -> float:
+def _mean(values: np.ndarray) -> float:
     """Mean without NaN; NaN if nothing is left."""
-    values = np.asarray(values, dtype=float)
     values = values[~np.isnan(values)]
     return float(values.mean()) if values.size else math.nan
 

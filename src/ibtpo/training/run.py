@@ -5,37 +5,45 @@ from __future__ import annotations
 import math
 import shutil
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import torch
+from accelerate.utils import gather_object
 from datasets import Dataset
 from peft import LoraConfig
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback, TrainerCallback, set_seed
+from transformers.trainer_utils import rotate_checkpoints
 
 from ibtpo import IbtpoError
 from ibtpo.advantages import NEEDS_SIGNALS, estimate
 from ibtpo.config.models import Config, Method
 from ibtpo.engines import make_engine
-from ibtpo.evaluation.ib_score import probe
+from ibtpo.evaluation.ib_score import Probe, measure
 from ibtpo.evaluation.sample import grow, independent, spread
-from ibtpo.io import append_jsonl, provenance, write_json
+from ibtpo.io import append_jsonl, checksums, exclusive, provenance, saving, write_json
 from ibtpo.progress import progress
 from ibtpo.rollout.problems import Prompter, load_problems
 from ibtpo.rollout.scheduler import stable_seed
-from ibtpo.training.checkpoints import last_complete
+from ibtpo.training import ranks, trackers
+from ibtpo.training.checkpoints import last_complete, seal
 from ibtpo.training.metrics import json_ready, rewind, rollout_metrics
 from ibtpo.training.trainer import TreeTrainer
 from ibtpo.training.trl import GRPOConfig
 from ibtpo.training.weights import policy_state_dict
 from ibtpo.tree import ReasoningTree
 
+KEPT = 2  # checkpoints: should the newest be broken, the one before it is there
+
 
 def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str, out_dir: str) -> None:
     """Trains `method` from `policy_dir` on `data_dir`/train.parquet.
 
-    Writes run.json, metrics.jsonl, checkpoints/, final/ and at last done.json into `out_dir`.
-    Raises IbtpoError for sizes that do not divide; FileNotFoundError if data or policy are missing.
+    Writes run.json, metrics.jsonl, checkpoints/, final/ and at last done.json into `out_dir`. With train.processes > 1 it is called in
+    each of them (training/launch.py). Raises IbtpoError for sizes that do not divide, another number of processes and a tracker that is
+    not installed; FileNotFoundError if data or policy are missing.
     """
     if method not in config.methods:
         raise IbtpoError(f"there is no method {method!r}; known: {', '.join(config.methods)}")
@@ -45,8 +53,10 @@ def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str,
         return
     if config.engine.device == "cuda" and not torch.cuda.is_available():
         raise IbtpoError("engine.device is cuda but no GPU is visible: run on a node with one, or set engine.device: cpu")
+    trackers.check(config.train.trackers)
+    ranks.join(config.train.processes, cpu=config.engine.device == "cpu")
     out.mkdir(parents=True, exist_ok=True)
-    if not (out / "run.json").exists():
+    if ranks.first() and not (out / "run.json").exists():
         training = {
             "method": config.methods[method],
             "sampler": sampler_of(config, method),
@@ -54,10 +64,12 @@ def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str,
             "sampling": config.sampling,
         }
         record = {name: model.model_dump() for name, model in training.items()}
+        record["data"] = checksums(data_dir, "train.parquet", "validation.parquet")
         write_json({"name": method, **provenance(out.name.rsplit("-", 1)[-1], seed), **record}, out / "run.json")
-    session = Session(config, method, seed, Path(policy_dir), Path(data_dir), out)
-    session.train()
-    session.save()
+    with exclusive(out) if ranks.first() else nullcontext(), trackers.in_folder(out):
+        session = Session(config, method, seed, Path(policy_dir), Path(data_dir), out)
+        session.train()
+        session.save()
 
 
 def sampler_of(config: Config, method: str):
@@ -72,7 +84,8 @@ class Session(TrainerCallback):
         self.method: Method = config.methods[method]
         self.sampler = sampler_of(config, method)
         set_seed(seed)
-        self.engine = make_engine(config.engine.kind, str(policy_dir), config.sampling, config.engine, pi=self.sampler.pi)
+        options = ranks.engine_options(config.engine.kind)
+        self.engine = make_engine(config.engine.kind, str(policy_dir), config.sampling, config.engine, pi=self.sampler.pi, **options)
         self.tokenizer = AutoTokenizer.from_pretrained(policy_dir)
         self.prompter = Prompter(self.tokenizer, config.sampling.max_tokens, self.method.reward, seed)
         self.examiner = Prompter(self.tokenizer, config.sampling.max_tokens)  # validation is judged by the verifier, whatever the reward
@@ -89,7 +102,7 @@ class Session(TrainerCallback):
             peft_config=lora(config.train.lora_rank),
             callbacks=[self],
             grow=self.grow,
-            estimate=lambda trees, signals: estimate(trees, advantage, signals),
+            estimate=lambda trees, signals: estimate(trees, advantage, signals, ranks.gather),
             signals=advantage.name in NEEDS_SIGNALS,
             prefix_sharing=config.train.prefix_sharing,
             entropy=regulariser.entropy,
@@ -100,45 +113,56 @@ class Session(TrainerCallback):
         self.trainer.remove_callback(PrinterCallback)  # our bar tells what matters, metrics.jsonl holds the rest
 
     def dataset(self) -> Dataset:
-        """The problems in the order in which they are used: whole batches of a fresh permutation per epoch, fixed by the seed."""
-        train, uids = self.config.train, sorted(self.problems)
-        size = train.problems_per_iteration
+        """The problems in the order in which they are used: whole batches of a fresh permutation per epoch, fixed by the seed,
+        or (train.order: given) as they lie in the file."""
+        train, given = self.config.train, self.config.train.order == "given"
+        size, uids = train.problems_per_iteration, list(self.problems) if given else sorted(self.problems)
         if len(uids) < size:
             raise IbtpoError(f"train.problems_per_iteration is {size} but there are {len(uids)} training problems")
         rng, order = np.random.default_rng(self.seed), []
         while len(order) < train.iterations * size:
-            order += [uids[i] for i in rng.permutation(len(uids))[: len(uids) // size * size]]
-        order = order[: train.iterations * size]
+            epoch = range(len(uids)) if given else rng.permutation(len(uids))
+            order += [uids[i] for i in epoch[: len(uids) // size * size]]
+        # each process takes the next rows of a rollout batch: its part of every minibatch, so minibatches are the same for any number
+        batches = np.array(order[: train.iterations * size]).reshape(train.iterations, train.minibatches, train.processes, -1)
+        order = batches.swapaxes(1, 2).ravel().tolist()
         return Dataset.from_list([{"uid": uid, "prompt": self.problems[uid].prompt} for uid in order])
 
     def train(self) -> None:
-        checkpoint = last_complete(self.out / "checkpoints")
-        log, minibatches = self.out / "metrics.jsonl", self.config.train.minibatches
-        start = int(checkpoint.name.split("-")[1]) // minibatches if checkpoint else -1
-        rewind(log, start)
+        checkpoint = ranks.agree(lambda: last_complete(self.out / "checkpoints", self.config.train.parallel))
+        start = int(checkpoint.name.split("-")[1]) // self.config.train.minibatches if checkpoint else -1
+        if ranks.first():
+            rewind(self.out / "metrics.jsonl", start)
         title = f"{self.method.title} seed {self.seed}"
-        with progress(title, self.config.train.iterations, "iteration") as self.bar:
+        with progress(title, self.config.train.iterations, "iteration", shown=ranks.first()) as self.bar:
             self.bar.update(max(start, 0))
             self.trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         self.engine.close()
 
     def save(self) -> None:
         """final/ (plain weights and tokenizer), then done.json; each appears whole."""
+        weights = {name: value.contiguous() for name, value in self.weights().items()}
+        if not ranks.first():
+            return
         temporary = self.out / "final.tmp"
         shutil.rmtree(temporary, ignore_errors=True)
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         plain = model.get_base_model() if hasattr(model, "peft_config") else model
-        weights = {name: value.contiguous() for name, value in policy_state_dict(model).items()}
-        plain.save_pretrained(temporary, state_dict=weights)
-        self.tokenizer.save_pretrained(temporary)
+        with saving(temporary, SafetensorError):
+            plain.save_pretrained(temporary, state_dict=weights)
+            self.tokenizer.save_pretrained(temporary)
         shutil.rmtree(self.out / "final", ignore_errors=True)
         temporary.rename(self.out / "final")
         write_json({"iterations": self.trainer.iteration, "optimiser_steps": self.trainer.state.global_step}, self.out / "done.json")
 
+    def weights(self) -> dict[str, torch.Tensor]:
+        """What the policy is now, as a plain model."""
+        return policy_state_dict(self.trainer.model_wrapped, self.trainer.accelerator)
+
     def sync(self) -> None:
         """New weights into the engine, once per optimiser step."""
         if self.synced != self.trainer.state.global_step:
-            self.engine.load_weights(policy_state_dict(self.trainer.accelerator.unwrap_model(self.trainer.model)))
+            self.engine.load_weights(self.weights())
             self.synced = self.trainer.state.global_step
 
     def grow(self, uids: list[str], iteration: int) -> list[ReasoningTree]:
@@ -148,7 +172,7 @@ class Session(TrainerCallback):
         return grow(problems, self.prompter, self.engine, self.sampler, seed, self.config.engine.mode)
 
     def observe(self, iteration: int, trees: list[ReasoningTree], measured: dict[str, float]) -> None:
-        self.pending = rollout_metrics(trees, self.method.advantage.beta) | measured
+        self.pending = rollout_metrics(trees, self.method.advantage.beta, ranks.gather) | measured
         self.updating = time.perf_counter()
 
     def on_log(self, args, state, control, logs=None, **_):
@@ -161,10 +185,20 @@ class Session(TrainerCallback):
             where = f"{', '.join(broken)} of iteration {self.trainer.iteration} not finite"
             raise FloatingPointError(f"{where}; the last checkpoint is sound, go on from it with a lower train.learning_rate")
         row = self.pending | {f"train/{ours}": logs[theirs] for theirs, ours in kept.items() if theirs in logs}
-        append_jsonl(json_ready({"step": self.trainer.iteration, **row}), self.out / "metrics.jsonl")
+        self.record(row)
         self.bar.update()
         speed = row["train/tokens"] / row["seconds/rollout"]
         self.bar.set_postfix(reward=f"{row['train/reward']:.3f}", eff=f"{row['train/eff_rate']:.2f}", tokens_per_s=f"{speed:.0f}")
+
+    def record(self, row: dict[str, float]) -> None:
+        """A row of metrics.jsonl; trackers get it as well."""
+        row = json_ready(row)
+        if ranks.first():
+            append_jsonl({"step": self.trainer.iteration, **row}, self.out / "metrics.jsonl")
+        if self.config.train.trackers:
+            known = {name: value for name, value in row.items() if value is not None}
+            trainer = self.trainer  # its own on_log would also take back that the end of a step is to be logged
+            trainer.callback_handler.call_event("on_log", trainer.args, trainer.state, trainer.control, logs=known)
 
     def on_train_begin(self, args, state, control, **_):
         if state.global_step == 0:
@@ -177,24 +211,33 @@ class Session(TrainerCallback):
         if whole and (iteration % train.validate_every == 0 or iteration == train.iterations):
             self.validate()
 
+    def on_save(self, args, state, control, **_):
+        """Seals the new checkpoint and lets the two newest stay: by their number, as the trainer's own rotation asks the clock."""
+        self.trainer.accelerator.wait_for_everyone()
+        if ranks.first():
+            seal(Path(args.output_dir) / f"checkpoint-{state.global_step}")
+            rotate_checkpoints(args.output_dir, save_total_limit=KEPT)
+
     def validate(self) -> None:
         """avg@k on the held-out problems and the IB-Score probe; the same draws at every step and for every method of a seed.
 
+        The ranks share the problems out among them.
         With `pi: temperature` the probe is in those probabilities too; the offline IB-Score compares such a method with the others.
         """
         self.sync()
         config, train, started = self.config, self.config.train, time.perf_counter()
         seed = stable_seed("validate", self.seed)
-        trees = grow(self.validation, self.examiner, self.engine, independent(train.validation_samples), seed, config.engine.mode)
-        rewards = [t.reward for tree in trees for t in tree.trajectories]
+        problems = ranks.own(self.validation)
+        trees = grow(problems, self.examiner, self.engine, independent(train.validation_samples), seed, config.engine.mode)
+        rewards = ranks.gather(np.array([t.reward for tree in trees for t in tree.trajectories]))
         row = {"validation/accuracy": float(np.nanmean(rewards))}
         if train.probe_problems:
-            problems = spread(self.validation, train.probe_problems)
+            problems = ranks.own(spread(self.validation, train.probe_problems))
             beta, seeds, draws = config.offline.beta, train.probe_seeds, train.probe_draws  # one estimator for all methods
-            found = probe(problems, self.examiner, self.engine, config.engine.mode, seed, beta, seeds, draws)
-            row |= {f"validation/{name}": value for name, value in vars(found).items()}
+            found = measure(problems, self.examiner, self.engine, config.engine.mode, seed, beta, seeds, draws)
+            row |= {f"validation/{name}": value for name, value in vars(Probe.of(gather_object(found))).items()}
         row["seconds/validation"] = time.perf_counter() - started
-        append_jsonl(json_ready({"step": self.trainer.iteration, **row}), self.out / "metrics.jsonl")
+        self.record(row)
 
 
 def lora(rank: int) -> LoraConfig | None:
@@ -202,12 +245,13 @@ def lora(rank: int) -> LoraConfig | None:
 
 
 def arguments(config: Config, method: Method, group_size: int, seed: int, out: Path) -> GRPOConfig:
-    """TRL's arguments. Sequences of a rollout batch = problems x G, cut into `minibatches` equal parts by problem."""
+    """TRL's arguments. A rollout batch has problems x G sequences; whole problems are dealt out to minibatches, those to processes."""
     train, regulariser = config.train, method.regulariser
-    minibatch = train.problems_per_iteration // train.minibatches * group_size
+    minibatch = train.problems_per_iteration // train.minibatches // train.processes * group_size
     micro_batch = train.micro_batch or minibatch
     if minibatch % micro_batch:
-        raise IbtpoError(f"train.micro_batch = {micro_batch} must divide the {minibatch} sequences of a minibatch")
+        each = " in each process" if train.processes > 1 else ""
+        raise IbtpoError(f"train.micro_batch = {micro_batch} must divide the {minibatch} sequences of a minibatch{each}")
     return GRPOConfig(
         output_dir=str(out / "checkpoints"),
         max_steps=train.iterations * train.minibatches,
@@ -219,11 +263,12 @@ def arguments(config: Config, method: Method, group_size: int, seed: int, out: P
         max_completion_length=config.sampling.max_tokens,
         temperature=config.sampling.temperature,
         learning_rate=train.learning_rate,
-        lr_scheduler_type="constant_with_warmup",
+        lr_scheduler_type="constant_with_warmup" if train.schedule == "constant" else "cosine",
         warmup_steps=train.warmup_steps,
         weight_decay=train.weight_decay,
         max_grad_norm=train.max_grad_norm,
         loss_type=method.loss or train.loss,
+        mask_truncated_completions=train.mask_truncated,
         beta=regulariser.kl,
         epsilon=regulariser.clip,
         epsilon_high=regulariser.clip_high,
@@ -232,12 +277,14 @@ def arguments(config: Config, method: Method, group_size: int, seed: int, out: P
         logging_steps=train.minibatches,
         save_strategy="steps",
         save_steps=train.minibatches * train.checkpoint_every,
-        save_total_limit=2,
         seed=seed,
         data_seed=seed,
         disable_tqdm=True,
-        report_to=[],
-        bf16=False,
+        report_to=list(train.trackers),
+        run_name=out.name,
+        ddp_find_unused_parameters=False,
+        ddp_timeout=int(ranks.WAIT.total_seconds()),
+        bf16=train.dtype == "bfloat16",
         use_cpu=config.engine.device == "cpu",
-        gradient_checkpointing=False,
+        gradient_checkpointing=train.gradient_checkpointing,
     )

@@ -1,13 +1,14 @@
 """GRPOTrainer of TRL with trees: rollouts come from our scheduler, advantages are per token, common prefixes are computed once.
 
 Paper: IB-TPO, "the method in seven formulas", 7: the clipped token-level objective of GRPO with KL, A_{i,t} replaced by A(s).
-TRL computes that loss, its KL, its clipping and its metrics. We replace six things, each pinned by a contract test:
+TRL computes that loss, its KL, its clipping and its metrics. We replace seven things, each pinned by a contract test:
 1. `rollout_func` hands over the trajectories of the trees grown for the batch;
 2. the advantages (B,) of TRL become our (B, T);
 3. minibatches are cut in the order of the problems, so a tree is never torn (TRL would shuffle sequences first);
 4. log-probs and entropies come from the prefix-shared forward, which equals the plain one;
 5. entropy bonus and IBRO (algorithms C.3, C.4), aggregated as the policy loss (TRL's entropy_coef always takes the mean over tokens);
-6. a loss that is not finite stops the run and leaves the batch on disk.
+6. a loss that is not finite stops the run and leaves the batch on disk;
+7. with several processes the loss is that of one: bnpo's mean is over the tokens of all (tests/training/test_training_ranks.py).
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 
 from ibtpo.advantages import Signals
+from ibtpo.io import saving
 from ibtpo.prefix import Batch, score, share_prefixes, token_limit, unsupported
+from ibtpo.training.ranks import gather
 from ibtpo.training.trl import GRPOTrainer, pad, split_tensor_dict
 from ibtpo.tree import ReasoningTree
 
@@ -36,8 +40,9 @@ class TreeTrainer(GRPOTrainer):
     """`grow(uids, iteration)` returns one scored tree per problem of the batch, `estimate(trees, signals)` the advantages of all their
     trajectories, in order; signals is None unless `signals`. Data rows need `uid` and `prompt`.
 
-    `observe(iteration, trees, metrics)` is called once per rollout batch. entropy, ibro: weights of the regularisers. Raises ValueError if
-    `signals` are asked for without a reference (beta = 0).
+    `observe(iteration, trees, metrics)` is called once per rollout batch. With several processes all three see the trees of this one only,
+    the metrics are of all. entropy, ibro: weights of the regularisers. Raises ValueError if `signals` are asked for without a reference
+    (beta = 0).
     """
 
     def __init__(
@@ -63,8 +68,6 @@ class TreeTrainer(GRPOTrainer):
     def _can_share(self) -> bool:
         models = [self.accelerator.unwrap_model(model) for model in (self.model, self.ref_model) if model is not None]
         reasons = [unsupported(model) for model in models]
-        if self.accelerator.num_processes > 1:
-            reasons.insert(0, "there are several processes")
         if reason := next(filter(None, reasons), None):
             log.warning("prefixes are not shared, the plain forward is used: %s", reason)
             return False
@@ -72,8 +75,12 @@ class TreeTrainer(GRPOTrainer):
             share_prefixes(model)
         return True
 
+    def _save_checkpoint(self, *args, **kwargs):
+        with saving(self.args.output_dir, RuntimeError, SafetensorError):
+            super()._save_checkpoint(*args, **kwargs)
+
     def _generate_and_score_completions(self, inputs):
-        uids = [row["uid"] for row in inputs[:: self.num_generations]]
+        uids = self._groups([row["uid"] for row in inputs])
         started = time.perf_counter()
         trees = self.grow(uids, self.iteration)
         grown = time.perf_counter()
@@ -84,19 +91,32 @@ class TreeTrainer(GRPOTrainer):
         self._scored = None
         output = super()._generate_and_score_completions(inputs)
         rows = self.estimate(trees, self._signals(output, trees) if self.needs_signals else None)
-        metrics = {"train/advantage_std": float(np.std(np.concatenate(rows))), "train/shared_ratio": self._shared_ratio(output)}
+        metrics = {"train/advantage_std": float(np.std(gather(np.concatenate(rows)))), "train/shared_ratio": self._shared_ratio(output)}
         tensors = [torch.as_tensor(row, dtype=torch.float32) if len(row) else torch.zeros(1) for row in rows]
         output["advantages"] = pad(tensors, padding_value=0.0, padding_side="right").to(self.accelerator.device)
-        metrics |= {"seconds/rollout": grown - started, "seconds/prepare": time.perf_counter() - grown}
+        seconds = gather(np.array([[grown - started, time.perf_counter() - grown]])).max(axis=0)
+        metrics |= dict(zip(("seconds/rollout", "seconds/prepare"), seconds.tolist(), strict=True))
         self.observe(self.iteration, trees, metrics)
         return output
+
+    def _groups(self, uids: list[str]) -> list[str]:
+        """One uid per group of the rows. Raises ValueError if a group is torn: its other rows would be in another process."""
+        size, number, count = self.num_generations, self.accelerator.process_index, self.accelerator.num_processes
+        whole = uids[::size]
+        if uids != [uid for uid in whole for _ in range(size)]:
+            raise ValueError(
+                f"process {number} of {count}: its {len(uids)} sequences are not whole groups of {size}; the rollout batch of "
+                f"{self.args.generation_batch_size} must hold a multiple of {count} x {size} sequences, a group's rows side by side"
+            )
+        return whole
 
     def _shared_ratio(self, output: dict[str, torch.Tensor]) -> float:
         """Tokens of the rollout batch (prompts included, padding not) over those that its forward pass computes."""
         if not self.sharing:
             return 1.0
         batch = self._tries(*_whole(output), output["completion_ids"].shape[1]) if self._scored is None else self._scored[1]
-        return batch.total / max(1, batch.distinct)
+        total, distinct = gather(np.array([[batch.total, batch.distinct]])).sum(axis=0).tolist()
+        return total / max(1, distinct)
 
     def _tries(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, completion: int) -> Batch:
         """The batch as tries; policy and reference score the same tensor, one after the other."""
@@ -147,6 +167,8 @@ class TreeTrainer(GRPOTrainer):
             entropy, ibro = self.weights
             loss = loss - self._aggregate((entropy + ibro * inputs["advantages"]) * self._entropies, inputs)
         self._entropies = None
+        if self.loss_type == "bnpo":
+            loss = loss * self._share(inputs)
         if not torch.isfinite(loss):
             path = Path(self.args.output_dir) / f"not-finite-{self.state.global_step}.pt"
             torch.save(inputs, path)
@@ -155,15 +177,25 @@ class TreeTrainer(GRPOTrainer):
 
     def _aggregate(self, values: torch.Tensor, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """Values of tokens (B, T) -> their share of the step's loss, exactly as TRL aggregates the policy loss."""
-        mask = inputs["completion_mask"] * inputs.get("tool_mask", 1)
-        parts = self.current_gradient_accumulation_steps
+        mask, parts = _mask(inputs), self.current_gradient_accumulation_steps
         if self.loss_type == "grpo":  # mean over a sequence, then over sequences
             return ((values * mask).sum(-1) / mask.sum(-1).clamp(min=1)).mean() / parts
         if self.loss_type == "bnpo":  # mean over the tokens of the micro-batch
             return (values * mask).sum() / mask.sum().clamp(min=1) / parts
-        if self.loss_type == "dapo":  # mean over the tokens of the rollout batch
-            return (values * mask).sum() / (inputs["num_items_in_batch"].clamp(min=1) * parts / self.args.steps_per_generation)
+        if self.loss_type == "dapo":  # mean over the tokens of the rollout batch, in all processes
+            count = inputs["num_items_in_batch"].clamp(min=1) / self.accelerator.num_processes
+            return (values * mask).sum() / (count * parts / self.args.steps_per_generation)
         raise ValueError(f"no entropy regulariser for loss type {self.loss_type!r}; take grpo, bnpo or dapo")
+
+    def _share(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Tokens of the micro-batch here over their mean in all processes: turns a mean over those here into one over all."""
+        tokens = _mask(inputs).sum().clamp(min=1).float()
+        return tokens * self.accelerator.num_processes / self.accelerator.reduce(tokens, reduction="sum")
+
+
+def _mask(inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Tokens that are trained on (B, T)."""
+    return inputs["completion_mask"] * inputs.get("tool_mask", 1)
 
 
 def _whole(output: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:

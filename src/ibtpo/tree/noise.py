@@ -25,7 +25,7 @@ class NoisySegmenter(Segmenter):
     def __init__(self, plain: Segmenter, rho: float, rate: float, key: Sequence[object]) -> None:
         if not (0 <= rho < 1 and 0 <= rate <= 1):
             raise ValueError(f"delimiter noise {rho} must be in [0, 1) and the rate of step ends {rate} in [0, 1]")
-        super().__init__(plain.token_bytes, plain.eos_id, plain.delimiter.encode("utf-8"))
+        vars(self).update(vars(plain))  # a tree has its own: nothing here may take as long as the vocabulary is large
         self.rho, self.rate = rho, rate
         self.key = "\0".join(map(str, key)).encode("utf-8")
 

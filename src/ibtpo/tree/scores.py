@@ -41,28 +41,35 @@ def density(node: Node, scoring: Scoring = LITERAL) -> float:
     while not node.count and node.parent is not None:
         node = node.parent
     if scoring.density == "hierarchical":
-        return node.mean_of_children
+        return mean_of_children(node)
     return node.wins / node.count if node.count else 0.0
 
 
 def mean_of_children(node: Node) -> float:
-    """Hierarchical p(a*|s) from the values cached at the children, each as often as it was drawn; unscored ones are left out."""
-    scored = [child for child in node.children.values() if child.count]
-    if not scored:
-        return node.wins / node.count if node.count else 0.0
-    return sum(child.draws * child.mean_of_children for child in scored) / sum(child.draws for child in scored)
+    """Hierarchical p(a*|s): the mean of the children's, each as often as it was drawn; unscored ones are left out. Cached at the nodes."""
+    missing = [node]
+    while node.mean_of_children is None:  # children first, without recursion: a tree may be deeper than Python's stack
+        last = missing[-1]
+        scored = [child for child in last.children.values() if child.count]
+        unknown = [child for child in scored if child.mean_of_children is None]
+        missing += unknown
+        if not unknown:
+            missing.pop()
+            mean = sum(child.draws * child.mean_of_children for child in scored) / sum(child.draws for child in scored) if scored else None
+            last.mean_of_children = (last.wins / last.count if last.count else 0.0) if mean is None else mean
+    return node.mean_of_children
 
 
 def ratio(node: Node, scoring: Scoring = LITERAL) -> float:
     """r(s) = p(a*|s) / p(a*|s_p), >= 0; exactly 1 where both are 0. Raises ValueError at the root, which has no parent."""
     if node.parent is None:
         raise ValueError("the root has no parent, so no reward-density ratio")
-    return (density(node, scoring) + RATIO_EPSILON) / (density(node.parent, scoring) + RATIO_EPSILON)
+    return _ratio(density(node, scoring), density(node.parent, scoring))
 
 
 def information_gain(node: Node, beta: float, scoring: Scoring = LITERAL) -> float:
     """eta1(s) = r(s)^power - (1 + 1/beta), of a node below the root."""
-    return ratio(node, scoring) ** scoring.ratio_power - (1 + 1 / beta)
+    return _gain(ratio(node, scoring), beta, scoring)
 
 
 def ib_score(node: Node, beta: float, scoring: Scoring = LITERAL) -> float:
@@ -84,7 +91,17 @@ def mean_etas(node: Node, beta: float, scoring: Scoring = LITERAL) -> tuple[floa
 
 def _draws(node: Node, beta: float, scoring: Scoring) -> list[tuple[float, float, float]]:
     """(share of the draws, eta1, eta2) of each child."""
-    total = sum(child.draws for child in node.children.values())
+    children = node.children.values()
+    total = sum([child.draws for child in children])
     if not total:
         raise ValueError(f"node {node.index} has no draws, so no IB-Score; only a non-leaf of a grown tree has one")
-    return [(child.draws / total, information_gain(child, beta, scoring), child.pi) for child in node.children.values()]
+    above = density(node, scoring)
+    return [(child.draws / total, _gain(_ratio(density(child, scoring), above), beta, scoring), child.pi) for child in children]
+
+
+def _ratio(below: float, above: float) -> float:
+    return (below + RATIO_EPSILON) / (above + RATIO_EPSILON)
+
+
+def _gain(ratio: float, beta: float, scoring: Scoring) -> float:
+    return ratio**scoring.ratio_power - (1 + 1 / beta)

@@ -8,8 +8,13 @@ The rule looks only backwards, so the prefix of a branch always splits in the sa
 from __future__ import annotations
 
 import codecs
+import re
+from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import chain, pairwise
+from itertools import accumulate, chain, pairwise, repeat
+
+WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # all that str.strip knows
+BLANK = re.compile(b"(?:" + b"|".join(re.escape(character.encode("utf-8")) for character in WHITE_SPACE) + b")*")
 
 
 class Segmenter:
@@ -24,7 +29,9 @@ class Segmenter:
             raise ValueError("the step delimiter is empty; give at least one byte, such as b'\\n\\n'")
         self.token_bytes = token_bytes
         self.eos_id = eos_id
-        self.delimiter = delimiter.decode("utf-8")  # a UnicodeDecodeError is a ValueError
+        delimiter.decode("utf-8")  # a UnicodeDecodeError is a ValueError
+        self.delimiter = delimiter
+        self._pieces = {token: piece for token, piece in enumerate(token_bytes) if token != eos_id}
 
     @classmethod
     def from_tokenizer(cls, tokenizer, delimiter: bytes = b"\n\n") -> Segmenter:
@@ -53,7 +60,7 @@ class Segmenter:
         Non-empty tuples of ids whose concatenation is `ids`; no ids give no steps. A blank tail (EOS, white space) joins the last step
         that `ids` closes, so that no step is EOS alone with pi ~ 1 (D.2 row 16).
         """
-        ids = tuple(int(token) for token in ids)
+        ids = tuple(map(int, ids))
         edges = [0, *self.ends(ids, prefix)]
         steps, tail = [ids[start:end] for start, end in pairwise(edges)], ids[edges[-1] :]
         if tail and steps and not self.text(tail).strip():
@@ -64,23 +71,26 @@ class Segmenter:
 
     def ends(self, ids: Sequence[int], prefix: Sequence[int] = ()) -> list[int]:
         """Where in `ids` behind `prefix` a step ends: rising numbers of tokens, from 1 to len(ids)."""
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")  # keeps the bytes of an unfinished character back
-        found, text = [], ""
-        for end, token in enumerate(chain(prefix, ids), start=1 - len(prefix)):
-            text = (text + decoder.decode(self.piece(token))).lstrip()
-            if self.delimiter in text and not decoder.getstate()[0]:
-                text = ""
-                if end > 0:
-                    found.append(end)
-        return found
+        pieces = list(map(self._pieces.get, chain(prefix, ids), repeat(b"")))
+        data, edges = b"".join(pieces), list(accumulate(map(len, pieces)))  # the text so far, and the byte at which each token ends
+        found, start = [], 0
+        while (at := data.find(self.delimiter, BLANK.match(data, start).end())) >= 0:
+            token = bisect_left(edges, at + len(self.delimiter))  # the first one to hold the whole delimiter
+            while token < len(edges) and _inside_character(data, edges[token]):
+                token += 1
+            if token == len(edges):
+                break
+            start = edges[token]
+            found.append(token + 1 - len(prefix))
+        return [end for end in found if end > 0]
 
     def piece(self, token: int) -> bytes:
         """The bytes of a token; none for EOS and for an id outside the vocabulary."""
-        return self.token_bytes[token] if 0 <= token < len(self.token_bytes) and token != self.eos_id else b""
+        return self._pieces.get(token, b"")
 
     def text(self, ids: Sequence[int]) -> str:
         """The text of `ids`, to be read, never to be tokenised again; bytes that are no whole character become U+FFFD."""
-        return b"".join(map(self.piece, ids)).decode("utf-8", "replace")
+        return b"".join(map(self._pieces.get, ids, repeat(b""))).decode("utf-8", "replace")
 
 
 class BlockSegmenter(Segmenter):
@@ -89,14 +99,20 @@ class BlockSegmenter(Segmenter):
     def __init__(self, plain: Segmenter, size: int) -> None:
         if size < 1:
             raise ValueError(f"a block of {size} tokens; give at least 1")
-        super().__init__(plain.token_bytes, plain.eos_id, plain.delimiter.encode("utf-8"))
+        vars(self).update(vars(plain))
         self.size = size
 
     def split(self, ids: Sequence[int], prefix: Sequence[int] = ()) -> list[tuple[int, ...]]:
         """The blocks of `ids` behind `prefix`, counted from the root; the last one may be shorter."""
-        ids = tuple(int(token) for token in ids)
+        ids = tuple(map(int, ids))
         edges = [0, *range(self.size - len(prefix) % self.size, len(ids), self.size), len(ids)]
         return [ids[start:end] for start, end in pairwise(edges) if start < end]
+
+
+def _inside_character(data: bytes, edge: int) -> bool:
+    """Whether the bytes before `edge` end with the beginning of a UTF-8 character."""
+    last = data[max(0, edge - 3) : edge]  # such a beginning has at most three bytes
+    return not last.isascii() and codecs.utf_8_decode(last, "replace", False)[1] < len(last)
 
 
 def _byte_of_character() -> dict[str, int]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
-from ibtpo.tree.scores import LITERAL, Scoring, mean_of_children
+from ibtpo.tree.scores import LITERAL, Scoring
 from ibtpo.tree.segment import Segmenter
 
 ROUNDING = 1e-3  # a log-probability may exceed 0 by this much
@@ -27,7 +28,7 @@ class Node:
     of the first draw, shape (len(ids),). terminal: a trajectory ends here (EOS or truncated). cut: the upper half of a split node: it
     ends at a fork, inside a step. depth: nodes from the root. prefix_length: tokens from the root through this node. draws: how often
     this node was drawn at its parent (D.2 row 7). count, wins: number and sum of rewards of the scored trajectories through this node.
-    mean_of_children: the hierarchical density of a scored node (D.2 row 8). pi: geometric mean of the token probabilities; an empty step
+    mean_of_children: a cache of tree/scores.py. pi: geometric mean of the token probabilities; an empty step
     has the empty product, 1.
     """
 
@@ -44,7 +45,7 @@ class Node:
     draws: int = field(default=0, init=False)
     count: int = field(default=0, init=False)
     wins: float = field(default=0.0, init=False)
-    mean_of_children: float = field(default=0.0, init=False)
+    mean_of_children: float | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.depth = self.parent.depth + 1 if self.parent else 0
@@ -110,7 +111,7 @@ class ReasoningTree:
 
     def prefix_ids(self, node: Node) -> tuple[int, ...]:
         """The response ids from the root through `node`: what follows the prompt when branching there."""
-        return tuple(token for step in node.path for token in step.ids)
+        return tuple(chain.from_iterable(step.ids for step in node.path))
 
     def room(self, node: Node) -> int:
         """Tokens that a continuation below `node` may have."""
@@ -134,25 +135,25 @@ class ReasoningTree:
         trajectory is the prefix. Raises ValueError, and leaves the tree as it was, on a node that is a leaf or of another tree, on more
         tokens than there is room for, on log-probs that are not one number <= 0 a token, and on a reward outside [0, 1].
         """
-        ids, logprobs = tuple(int(token) for token in ids), tuple(float(value) for value in logprobs)
+        ids, logprobs = tuple(map(int, ids)), tuple(map(float, logprobs))
         reward = math.nan if reward is None else float(reward)
         self._check(node, ids, logprobs, reward)
         prefix = node.path
-        prefix_ids = tuple(token for step in prefix for token in step.ids)
+        prefix_ids = tuple(chain.from_iterable(step.ids for step in prefix))
         leaf, start = node, 0
         steps = self.segmenter.split(ids, prefix_ids) or [()]
         for number, step in enumerate(steps, start=1):
             leaf = self._draw(leaf, step, logprobs[start : start + len(step)], terminal=number == len(steps))
             start += len(step)
         if not math.isnan(reward):
-            for passed in reversed(leaf.path):  # from the leaf up: a node's mean of its children needs theirs
+            for passed in leaf.path:
                 passed.count += 1
                 passed.wins += reward
-                passed.mean_of_children = mean_of_children(passed)
+                passed.mean_of_children = None
         trajectory = Trajectory(
             uid=self.uid,
             ids=prefix_ids + ids,
-            logprobs=tuple(value for step in prefix for value in step.logprobs) + logprobs,
+            logprobs=tuple(chain.from_iterable(step.logprobs for step in prefix)) + logprobs,
             leaf=leaf,
             reward=reward,
             status=status,
@@ -187,7 +188,6 @@ class ReasoningTree:
             lower.pi = _geometric_mean(lower.logprobs)
             upper.children[lower.ids, lower.terminal] = lower
             upper.draws, upper.count, upper.wins = upper.draws + lower.draws, upper.count + lower.count, upper.wins + lower.wins
-        upper.mean_of_children = mean_of_children(upper)
         below = list(family)
         for lower in below:
             lower.depth += 1
@@ -217,7 +217,7 @@ class ReasoningTree:
             raise ValueError(f"{where}: {len(ids)} tokens but room for {self.room(node)}; request at most tree.room(node) tokens")
         if len(ids) != len(logprobs):
             raise ValueError(f"{where}: {len(ids)} tokens but {len(logprobs)} log-probs; the engine must return one a token")
-        if not all(value <= ROUNDING for value in logprobs):
+        if not all(map(ROUNDING.__ge__, logprobs)):
             raise ValueError(f"{where}: a log-prob is NaN or positive; check the policy's weights and the engine's log-prob mode")
         if not (math.isnan(reward) or 0 <= reward <= 1):
             raise ValueError(f"{where}: reward {reward} is outside [0, 1]; use NaN for a trajectory that cannot be scored")

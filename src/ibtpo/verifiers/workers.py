@@ -1,7 +1,8 @@
 """Processes that can be killed, for verifiers that can hang: math-verify may not be interrupted in any other way.
 
 (Its own alarm works on the main thread of a process only, and not while a C function runs: 9^{9^9} was still going after 50 s.)
-A worker that takes too long is killed, one that dies is replaced, and the next item is scored.
+A worker that takes too long is killed, one that dies is replaced, and its item is given to the new one, once: the death may have been
+somebody else's doing (a kill, memory).
 """
 
 from __future__ import annotations
@@ -84,10 +85,14 @@ class Pool:
             self._idle.put(None)
 
     def score(self, kind: str, gold, text: str) -> Verdict:
-        """The verdict on one item; `timeout` if it takes more than `seconds`, `error` (reward NaN) if the worker dies of it.
+        """The verdict on one item; `timeout` if it takes more than `seconds`, `error` (reward NaN) if two workers die of it.
 
         Raises IbtpoError if no worker starts.
         """
+        verdict = self._score(kind, gold, text)
+        return self._score(kind, gold, text) if verdict is DIED else verdict
+
+    def _score(self, kind: str, gold, text: str) -> Verdict:
         worker, answer = self._idle.get(), None
         try:
             if worker is None or not worker.alive:

@@ -25,26 +25,30 @@ def main(config: Config, out_dir: str | Path) -> None:
     in a split or across splits. Rows as in docs/architecture.md; only sft has solutions. The same seed gives the same bytes.
     Raises IbtpoError for a family that does not exist or has too few problems.
     """
-    world, out_dir = config.world, Path(out_dir)
-    tasks = {**world.in_domain, **world.out_of_domain}
-    seen: dict[str, set] = defaultdict(set)
-    streams = {task: stream(task, options, world.seed, world.max_steps, seen) for task, options in tasks.items()}
-
-    benchmarks = {task: _take(streams, {task: 1.0}, world.benchmark) for task in streams}
+    world, out_dir, endless = config.world, Path(out_dir), streams(config.world)
+    benchmarks = {task: _take(endless, {task: 1.0}, world.benchmark) for task in endless}
     even = {task: 1 / len(world.in_domain) for task in world.in_domain}
     rare = {task: world.rare_share for task in world.out_of_domain}
     common = {task: share * (1 - sum(rare.values())) for task, share in even.items()}
     splits = {
-        "validation": _take(streams, even, world.validation),
-        "train": _take(streams, even, world.train),
-        "sft": _careless(_take(streams, {**common, **rare}, world.supervised), world),
+        "validation": _take(endless, even, world.validation),
+        "train": _take(endless, even, world.train),
+        "sft": _careless(_take(endless, {**common, **rare}, world.supervised), world),
     }
     for name, rows in benchmarks.items():
-        io.write_parquet(_frame(name, rows, solutions=False), out_dir / "benchmarks" / f"{name}.parquet")
+        io.write_parquet(frame(name, rows, solutions=False), out_dir / "benchmarks" / f"{name}.parquet")
     for name, rows in splits.items():
         Random(f"{world.seed}/{name}").shuffle(rows)
-        io.write_parquet(_frame(name, rows, solutions=name == "sft"), out_dir / f"{name}.parquet")
+        io.write_parquet(frame(name, rows, solutions=name == "sft"), out_dir / f"{name}.parquet")
+    io.write_json(io.provenance(out_dir.name, world.seed), out_dir / "run.json")
     io.write_json({name: len(rows) for name, rows in {**benchmarks, **splits}.items()}, out_dir / "done.json")
+
+
+def streams(world: World) -> dict[str, Iterator[Problem]]:
+    """The problems of every task, an endless stream each. Raises IbtpoError as `stream` does."""
+    seen: dict[str, set] = defaultdict(set)
+    tasks = {**world.in_domain, **world.out_of_domain}
+    return {task: stream(task, options, world.seed, world.max_steps, seen) for task, options in tasks.items()}
 
 
 def stream(task: str, options: dict[str, Any], seed: int, max_steps: int, seen: dict[str, set] | None = None) -> Iterator[Problem]:
@@ -59,7 +63,7 @@ def stream(task: str, options: dict[str, Any], seed: int, max_steps: int, seen: 
     return problems(FAMILIES[family], options, seed, max_steps, seen[family] if seen is not None else None)
 
 
-def _take(streams: dict, shares: dict[str, float], total: int) -> list[Problem]:
+def _take(streams: dict[str, Iterator[Problem]], shares: dict[str, float], total: int) -> list[Problem]:
     """`total` problems, each task's number rounded from its share, the last one gets the rest."""
     *tasks, last = shares
     counts = {task: round(shares[task] * total) for task in tasks}
@@ -80,8 +84,9 @@ def _careless(rows: list[Problem], world: World) -> list[Problem]:
     return [solve(row) for row in rows]
 
 
-def _frame(split: str, rows: list[Problem], solutions: bool) -> pd.DataFrame:
-    frame = pd.DataFrame(map(asdict, rows))
-    frame.insert(0, "uid", [f"{split}-{number:05d}" for number in range(len(rows))])
-    frame["solution"] = [json.dumps(row.steps) if solutions else "" for row in rows]
-    return frame.drop(columns="steps")
+def frame(split: str, rows: list[Problem], solutions: bool) -> pd.DataFrame:
+    """Problems in the schema; `split` begins their uids."""
+    table = pd.DataFrame(map(asdict, rows))
+    table.insert(0, "uid", [f"{split}-{number:05d}" for number in range(len(rows))])
+    table["solution"] = [json.dumps(row.steps) if solutions else "" for row in rows]
+    return table.drop(columns="steps")

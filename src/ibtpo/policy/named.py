@@ -1,0 +1,45 @@
+"""A base policy that is not trained here: the local copy of a model, held against its card."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from ibtpo import io
+from ibtpo.config.models import Config
+from ibtpo.policy import preflight
+
+
+def main(config: Config, out_dir: str | Path) -> None:
+    """Makes `out_dir` the folder of the policy: links to the model's files, and its own end of a response; done.json last.
+
+    The end is policy.eos, else the tokenizer's own; it stands in tokenizer, model and generation configuration alike, so that every
+    engine ends a response where training does. Raises PreflightError if the model is not what its card says.
+    """
+    from transformers import AutoTokenizer
+
+    policy, out = config.policy, Path(out_dir)
+    found = preflight.main(policy.card, policy.place, policy.eos)
+    tokenizer = AutoTokenizer.from_pretrained(policy.place)
+    temporary = out / ".own.tmp"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    for file in policy.place.iterdir():
+        if file.is_file():
+            (temporary / file.name).symlink_to(file.resolve())
+    if policy.eos:
+        tokenizer.eos_token = policy.eos
+        for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"):
+            (temporary / name).unlink(missing_ok=True)  # a link would be written through
+        tokenizer.save_pretrained(temporary)
+    ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    model = json.loads((policy.place / "config.json").read_text(encoding="utf-8"))
+    io.write_json(model | ends, temporary / "config.json")
+    io.write_json(ends, temporary / "generation_config.json")  # sampling is ours, not the publisher's
+    for file in temporary.iterdir():
+        os.replace(file, out / file.name)
+    temporary.rmdir()
+    io.write_json(io.provenance(out.name, seed=None) | {"model": policy.card}, out / "run.json")
+    io.write_json(found, out / "done.json")
