@@ -132,9 +132,11 @@ def test_second_process_at_the_same_output_is_refused(undisturbed, tmp_path, nam
     first = study.start(study.command(name), in_small_chunks)
     study.project.wait_for("results/smoke/runs/*/metrics.jsonl" if name == "train" else PARTIAL)
     os.kill(first.pid, signal.SIGSTOP)
-    said = study.run(study.command(name), fails=True)
+    try:
+        said = study.run(study.command(name), fails=True)
+    finally:
+        os.kill(first.pid, signal.SIGCONT)
     assert f"ibtpo {name}: another process is at work on" in said and "Traceback" not in said
-    os.kill(first.pid, signal.SIGCONT)
     first.join()
     assert first.exitcode == 0
     assert_same(study, undisturbed)
