@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 
 from ibtpo.corpora.layouts import LAYOUTS, layout, nearest
-from ibtpo.corpora.read import DataError, check_sums, find, rows, sha256
+from ibtpo.corpora.read import DataError, check_sums, find, rows
+from ibtpo.io import sha256
 
 ROWS = [{"problem": "Find $x$.", "answer": "1"}, {"problem": "Find\n\n$y$.", "answer": "2"}]
 

@@ -35,10 +35,15 @@ def test_golden_values_of_a_node(rewards, score, covariance):
     assert row["ib_score"] == pytest.approx(1 - row["mean_pi"] + 5 * row["covariance"], abs=1e-6)  # mean r = 1
 
 
+def probe(*arguments, **options):
+    """What a training reports of its validation problems."""
+    return ib_score.Probe.of(ib_score.measure(*arguments, **options))
+
+
 class TestMeasure:
     """Row 29 of D.2 against a policy written by hand: from the root two steps, '1.' then '2.' or '3.', then the boxed answer."""
 
-    def ask(self, world, answer, surety=lambda text: 0.5, of=ib_score.probe, **options):
+    def ask(self, world, answer, surety=lambda text: 0.5, of=probe, **options):
         tokenizer = AutoTokenizer.from_pretrained(world.policy)
         prompter = Prompter(tokenizer, 40)
         prompt = prompter.encode(PROBLEM)

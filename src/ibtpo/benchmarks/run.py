@@ -14,9 +14,8 @@ from ibtpo import IbtpoError
 from ibtpo.benchmarks import outputs, server
 from ibtpo.benchmarks.rows import read_problems, rows
 from ibtpo.config.models import Config
-from ibtpo.corpora.read import sha256
 from ibtpo.engines import make_engine
-from ibtpo.io import write_json, write_parquet, write_record, write_text
+from ibtpo.io import sha256, write_json, write_parquet, write_record, write_text
 
 RUN = "run"  # EvalScope's own folder, in the work folder
 RETRIES = {"retries": 3, "retry_interval": 5}  # of a request, seconds between them

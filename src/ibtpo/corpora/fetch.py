@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ibtpo import io
 from ibtpo.config.corpora import Corpora
-from ibtpo.corpora.read import ORIGIN, DataError, check_sums, sha256
+from ibtpo.corpora.read import ORIGIN, DataError, check_sums
 
 
 def fetch(settings: Corpora, name: str) -> Path:
@@ -33,7 +33,7 @@ def fetch(settings: Corpora, name: str) -> Path:
     paths = [folder / file for file in source.files]
     (folder / ORIGIN).unlink(missing_ok=True)
     check_sums(paths, folder, source.sha256)
-    sums = {file: sha256(folder / file) for file in source.files}
+    sums = {file: io.sha256(folder / file) for file in source.files}
     io.write_json({"hub": source.hub, "revision": revision, "asked": source.revision, "sha256": sums}, folder / ORIGIN)
     return folder / ORIGIN
 

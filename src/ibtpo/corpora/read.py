@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import sys
 from collections.abc import Iterator, Set
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ibtpo import IbtpoError
+from ibtpo.io import sha256
 
 ORIGIN = "origin.json"  # what fetch says about the files beside it
 FORMATS = (".jsonl", ".json", ".csv", ".parquet")
@@ -59,11 +59,6 @@ def check_sums(paths: list[Path], folder: Path, sums: dict[str, str]) -> dict[st
                     "fetch it again, or correct the checksum if another version is meant"
                 )
     return found
-
-
-def sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def rows(path: Path, columns: Set[str] | None = None) -> Iterator[tuple[int, Row]]:

@@ -44,21 +44,6 @@ class Probe:
         )
 
 
-def probe(
-    problems: list[Problem],
-    prompter: Prompter,
-    engine,
-    mode: str,
-    seed: int,
-    beta: float,
-    seeds: int = 4,
-    draws: int = 5,
-    min_room: int = 1,
-) -> Probe:
-    """The means of `measure` over all nodes of all problems."""
-    return Probe.of(measure(problems, prompter, engine, mode, seed, beta, seeds, draws, min_room))
-
-
 def measure(
     problems: list[Problem],
     prompter: Prompter,

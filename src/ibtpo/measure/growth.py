@@ -45,7 +45,7 @@ def cost_per_tree(depth: int = DEPTH, group: int = GROUP, trees: int = TREES, se
     rng, tasks = np.random.default_rng(seed), []
     for uid in map(str, range(trees)):
         tree = make_tree(uid, sampler, SEGMENTER, depth * STEP)
-        tasks.append(Task(uid, (END,), SAMPLERS[sampler.name](tree, sampler, rng), tree, _coin))
+        tasks.append(Task(uid, (END,), SAMPLERS[sampler.name](tree, sampler, rng), tree, coin))
     began = time.process_time()
     run(tasks, engine, "asynchronous", seed)
     return (time.process_time() - began - engine.used) / trees
@@ -69,5 +69,6 @@ def _answers(depth: int) -> Callable[[Request], tuple[tuple[int, ...], tuple[flo
     return answer
 
 
-def _coin(ids: tuple[int, ...]) -> Verdict:
+def coin(ids: tuple[int, ...]) -> Verdict:
+    """A reward of 0 or 1 that depends on the ids alone."""
     return Verdict(float(stable_seed(*ids) % 2), "ok")

@@ -74,7 +74,7 @@ def rows(name: str, facts: Mapping, cases: Sequence[Case], world: World, engine:
 def cost(engine: Engine, weights: Mapping, tasks: list[Task], mode: str, seed: int) -> dict[str, float | None]:
     """Grows the trees of `tasks` with an empty prefix cache.
 
-    seconds, cpu_seconds (this process, all threads), bookkeeping_seconds (outside of the engine's steps), tokens (newly generated),
+    seconds, cpu_seconds (this process, all threads), bookkeeping_seconds (trees, samplers, scheduler), tokens (newly generated),
     requests; and what the engine itself counts: kv_peak_tokens (the most that running requests held at once, whole blocks), block_size,
     prefix_queries, prefix_hits (prompt tokens); None where it does not.
     """

@@ -15,11 +15,11 @@ from ibtpo.config import Config
 from ibtpo.config.measurements import Case, Measurement
 from ibtpo.engines import Engine, Request, make_engine
 from ibtpo.engines.transformers import TransformersEngine
+from ibtpo.measure.growth import coin
 from ibtpo.rollout.problems import Prompter, load_problems
 from ibtpo.rollout.scheduler import Task, stable_seed
 from ibtpo.samplers import SAMPLERS, make_tree
 from ibtpo.tree import Segmenter
-from ibtpo.verifiers import Verdict
 
 EOS, STEP = 512, 32  # of the random model: its last token, and tokens of a step on average
 
@@ -90,7 +90,7 @@ class RandomWorld:
             rng, sampler = np.random.default_rng(stable_seed(uid)), self._config.samplers[case.sampler]
             tree = make_tree(uid, sampler, self._segmenter, case.max_tokens, repeat)
             prompt = tuple(rng.integers(EOS, size=self._measurement.prompt).tolist())
-            made.append(Task(uid, prompt, SAMPLERS[sampler.name](tree, sampler, rng), tree, _coin))
+            made.append(Task(uid, prompt, SAMPLERS[sampler.name](tree, sampler, rng), tree, coin))
         return made
 
 
@@ -109,7 +109,3 @@ class Uneven:
 
     def __getattr__(self, name: str):
         return getattr(self._engine, name)
-
-
-def _coin(ids: tuple[int, ...]) -> Verdict:
-    return Verdict(float(stable_seed(*ids) % 2), "ok")

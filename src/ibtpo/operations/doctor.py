@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ibtpo import IbtpoError
 from ibtpo.config import Config, Paths
 from ibtpo.config.models import Job
 from ibtpo.io import hardware
+from ibtpo.operations.text import aligned
 
 OK, WARN, FAIL = "ok", "warning", "FAIL"
 LOCKS = {"cpu": Path("envs/cpu.lock"), "cuda": Path("envs/cuda.lock")}
@@ -40,13 +41,14 @@ def examine(config: Config) -> list[Finding]:
     """All findings. What a cluster's nodes may have although this machine does not is a warning where there is Slurm."""
     cluster = slurm()
     elsewhere = WARN if cluster not in ("", SILENT) else FAIL
+    here = hardware()
     return [
         _python(),
         *_packages(config),
         _torch(config),
-        _cores(config, elsewhere),
-        _memory(config, elsewhere),
-        _gpus(config, elsewhere),
+        _cores(config, here, elsewhere),
+        _memory(config, here, elsewhere),
+        _gpus(config, here, elsewhere),
         _disk(config),
         _results(config),
         _workflow_lock(),
@@ -89,8 +91,7 @@ def slurm() -> str:
 def report(findings: Iterable[Finding]) -> str:
     """The table and the verdict as text."""
     lines = [("what", "found", "wanted", "verdict"), *((f.what, f.found, f.wanted, f.verdict) for f in findings)]
-    widths = [max(len(line[i]) for line in lines) for i in range(3)]
-    rows = ["  ".join([*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[3]]) for line in lines]
+    rows = aligned(lines)
     failed = dict.fromkeys(what for what, _, _, verdict in lines if what and verdict == FAIL)
     verdict = f"Not ready: {', '.join(failed)}." if failed else "Ready."
     return "\n".join([rows[0], "-" * max(map(len, rows)), *rows[1:], "", verdict])
@@ -133,18 +134,18 @@ def _jobs(config: Config) -> list[Job]:
     return [config.resources.train, config.resources.heavy, config.resources.light]
 
 
-def _cores(config: Config, short: str) -> Finding:
+def _cores(config: Config, here: dict[str, Any], short: str) -> Finding:
     cores, wanted = len(os.sched_getaffinity(0)), max(job.threads for job in _jobs(config))
-    return Finding("CPU cores", f"{cores}, {hardware()['cpu']}", f"{wanted} for the largest job", OK if cores >= wanted else short)
+    return Finding("CPU cores", f"{cores}, {here['cpu']}", f"{wanted} for the largest job", OK if cores >= wanted else short)
 
 
-def _memory(config: Config, short: str) -> Finding:
-    memory, wanted = hardware()["memory_gib"] or 0.0, max(job.memory_mb for job in _jobs(config)) / 1024
+def _memory(config: Config, here: dict[str, Any], short: str) -> Finding:
+    memory, wanted = here["memory_gib"] or 0.0, max(job.memory_mb for job in _jobs(config)) / 1024
     return Finding("memory", f"{memory:.1f} GiB", f"{wanted:.1f} GiB for the largest job", OK if memory >= wanted else short)
 
 
-def _gpus(config: Config, short: str) -> Finding:
-    names, wanted = hardware()["gpus"], max(job.gpus for job in _jobs(config))
+def _gpus(config: Config, here: dict[str, Any], short: str) -> Finding:
+    names, wanted = here["gpus"], max(job.gpus for job in _jobs(config))
     found = "; ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names)) or "none"
     return Finding("GPUs", found, f"{wanted} for the largest job" if wanted else "none", OK if len(names) >= wanted else short)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ibtpo.config.models import Config
 from ibtpo.operations.cost import work
+from ibtpo.operations.text import aligned
 from ibtpo.operations.workflow import Job, jobs
 
 Parse = Callable[[Sequence[str]], dict[str, Any]]  # arguments of `python -m ibtpo` -> what they mean, "command" among them
@@ -80,10 +81,7 @@ def table(config: Config, rows: Sequence[Row]) -> str:
         lines.append([row.rule, str(row.jobs), str(row.to_do), *numbers, row.source])
     sums = [sum(row.jobs for row in rows), sum(row.to_do for row in rows)]
     lines.append(["total", *map(str, sums), "", *(f"{sum(v):,.2f}" for v in zip(*((r.total, r.waiting) for r in rows), strict=True)), ""])
-    widths = [max(len(line[i]) for line in lines) for i in range(len(HEADINGS))]
-    left = (0, len(HEADINGS) - 1)
-    aligned = [[c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))] for line in lines]
-    head, *body = ["  ".join(line).rstrip() for line in aligned]
+    head, *body = aligned(lines, right=range(1, len(HEADINGS) - 1))
     return "\n".join([head, "-" * len(head), *body[:-1], "-" * len(head), body[-1]])
 
 

@@ -5,24 +5,24 @@ site.charts = (() => {
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "5px,1px,1px,1px", "8px,2px", "2px,2px"];
   const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false };
 
-  const colour = (series) => site.token(series === null ? "--ink-faint" : series < 0 ? "--series-base" : `--series-${series % 9}`);
+  const colour = (series) => site.colour(series === null ? "--ink-faint" : series < 0 ? "--series-base" : `--series-${series % 9}`);
   const dash = (series) => (series === null || series < 0 ? "dot" : DASHES[series % DASHES.length]);
   // plotly reads labels as a kind of HTML
   const text = (label) => String(label).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
 
   function layout(extra) {
     const axis = {
-      gridcolor: site.token("--line"), linecolor: site.token("--line-strong"), zeroline: false, showline: true, ticks: "outside", ticklen: 4,
-      tickcolor: site.token("--line-strong"), automargin: true, tickfont: { size: 11, color: site.token("--ink-soft") },
+      gridcolor: site.colour("--line"), linecolor: site.colour("--line-strong"), zeroline: false, showline: true, ticks: "outside", ticklen: 4,
+      tickcolor: site.colour("--line-strong"), automargin: true, tickfont: { size: 11, color: site.colour("--ink-soft") },
     };
     return {
-      font: { family: site.token("--sans"), size: 12, color: site.token("--ink") },
+      font: { family: site.token("--sans"), size: 12, color: site.colour("--ink") },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, hovermode: "x unified",
       margin: { l: 44, r: 10, t: 30, b: 36 }, height: 250, dragmode: "zoom",
-      hoverlabel: { bgcolor: site.token("--surface"), bordercolor: site.token("--line-strong"), font: { size: 11, color: site.token("--ink") } },
+      hoverlabel: { bgcolor: site.colour("--surface"), bordercolor: site.colour("--line-strong"), font: { size: 11, color: site.colour("--ink") } },
       ...extra,
       title: { text: text(extra.title ?? ""), x: 0, xref: "paper", xanchor: "left", y: 0.98, yanchor: "top", font: { size: 13 } },
-      xaxis: { ...axis, ...extra.xaxis, title: { text: text(extra.xaxis?.title ?? ""), font: { size: 11, color: site.token("--ink-soft") }, standoff: 6 } },
+      xaxis: { ...axis, ...extra.xaxis, title: { text: text(extra.xaxis?.title ?? ""), font: { size: 11, color: site.colour("--ink-soft") }, standoff: 6 } },
       yaxis: { ...axis, ...extra.yaxis },
     };
   }
@@ -47,11 +47,8 @@ site.charts = (() => {
     // `make` is called for every drawing, so that colours are those of the theme.
     add(element, make) { drawn.set(element, make); seen.observe(element); },
     redraw: (element) => { if (element.dataset.drawn) redraw(element); },
-    // plotly knows #rrggbb and rgba(), no newer ways to say a colour
-    faint(series, share) {
-      const [, red, green, blue] = colour(series).match(/^#(..)(..)(..)$/).map((part) => parseInt(part, 16));
-      return `rgba(${red},${green},${blue},${share})`;
-    },
+    // plotly knows rgb() and rgba(), no newer ways to say a colour
+    faint: (series, share) => colour(series).replace(/^rgb\((.*)\)$/, `rgba($1, ${share})`),
     // The legend entry of a series: a piece of its line and its name.
     key(series, title) {
       const ns = "http://www.w3.org/2000/svg";

@@ -33,7 +33,7 @@
     return panel.lines.filter(({ series }) => series === null).map(({ x, y }) => {
       const across = y[0] === y[1];
       return {
-        type: "line", layer: "below", line: { color: site.token("--ink-faint"), width: 1, dash: "dot" },
+        type: "line", layer: "below", line: { color: site.colour("--ink-faint"), width: 1, dash: "dot" },
         xref: across ? "paper" : "x", yref: across ? "y" : "paper",
         x0: across ? 0 : x[0], x1: across ? 1 : x[0], y0: across ? y[0] : 0, y1: across ? y[0] : 1,
       };

@@ -5,6 +5,8 @@ const site = (() => {
   const block = document.getElementById("data");
   const listeners = [];
   const system = matchMedia("(prefers-color-scheme: dark)");
+  const swatch = document.body.appendChild(document.createElement("i"));  // what a colour is now: a token itself names two
+  swatch.hidden = true;
 
   const dark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
   const changed = () => listeners.forEach((listener) => listener());
@@ -40,6 +42,10 @@ const site = (() => {
     data: block ? JSON.parse(block.textContent) : null,
     dark,
     token: (name) => getComputedStyle(root).getPropertyValue(name).trim(),
+    colour(name) {
+      swatch.style.color = `var(${name})`;
+      return getComputedStyle(swatch).color;
+    },
     onTheme: (listener) => listeners.push(listener),
     // An element with text: text is never read as HTML.
     element(tag, attributes = {}, ...children) {
