@@ -26,7 +26,7 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/corpora.smk"
 
 
-localrules: all, data, fetch_one, policy, publish, readme
+localrules: all, data, fetch_model, fetch_one, policy, publish, readme
 
 
 rule all:

@@ -40,7 +40,7 @@ def names(overrides=None):
         ({"methods": {"ibtpo": {"advantage": {"whiten": True}}}}, RUNS),
         ({"offline": {"problems": 9}}, {"offline"}),
         ({"offline": {"draws": 6}}, {"offline"}),
-        ({"offline": {"beta": 6.0}}, RUNS),
+        ({"offline": {"beta": 6.0}}, RUNS | {"trees"}),
         ({"methods": {"ibtpo": {"advantage": {"local_weight": 0.2}}}}, RUNS),
         ({"methods": {"ibtpo": {"regulariser": {"kl": 0.01}}}}, RUNS),
         ({"methods": {"grpo": {"regulariser": {"kl": 0.01}}}}, set()),
@@ -95,7 +95,7 @@ def test_a_changed_default_needs_a_new_revision():
         for model in models
     }
     assert (slice_hash(defaults), REVISION) == (
-        "75fc5c5830",
+        "fb53bb1af7",
         {"data": 3, "policy": 2, "train": 2, "samples": 2, "comparison": 2, "offline": 1}
         | {"forest": 1, "costs": 1, "problems": 1, "corpora": 1},
     )

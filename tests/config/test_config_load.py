@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from ibtpo.config import ConfigError, load
 from ibtpo.config.load import spelled
+from ibtpo.config.methods import ESTIMATORS, Advantage
 
 
 def mistake(overrides):
@@ -120,6 +122,9 @@ def test_remedy_for_a_number_as_text_is_that_number(number):
             ["methods.treerl", "ratio_power", "treerl"],
         ),
         ({"methods": {"ibtpo": {"advantage": {"local_weight": 0.0, "beta": 4.0}}}}, ["methods.ibtpo", "beta changes nothing"]),
+        ({"methods": {"grpo": {"advantage": {"local_weight": 0.5}}}}, ["methods.grpo: local_weight", "only to: ibtpo"]),
+        ({"methods": {"treepo": {"advantage": {"variant": "code"}}}}, ["methods.treepo: variant", "only to: treerl"]),
+        ({"methods": {"treerl": {"advantage": {"std_ddof": 0}}}}, ["methods.treerl: std_ddof", "only to: grpo, ibtpo, erpo"]),
         ({"offline": {"problems": 65}}, ["offline.problems", "world.validation = 64"]),
         ({"seeds": [0, 0]}, ["seeds", "twice"]),
         ({"seeds": 3}, ["seeds", "[3]"]),
@@ -176,3 +181,13 @@ def test_mistake_ends_the_command_at_once_without_a_traceback():
     command = [sys.executable, "-m", "ibtpo", "--set", '{"train": {"klcoef": 1}}', "config"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)  # a guard against a hang
     assert done.returncode == 1 and "train.klcoef" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_eptree_ranks_by_pi_so_it_may_choose_one():
+    assert load("tiny", {"samplers": {"eptree12": {"pi": "temperature"}}}).samplers["eptree12"].pi == "temperature"
+
+
+def test_every_key_of_an_estimator_belongs_to_one():
+    """So that a new key is refused where it means nothing."""
+    assert {key for keys in ESTIMATORS.values() for key in keys} == set(Advantage.model_fields) - {"name", "node_weight", "whiten"}
+    assert set(ESTIMATORS) == set(get_args(Advantage.model_fields["name"].annotation))

@@ -22,7 +22,7 @@ def test_the_set_up_of_ib_tpo(name):
     assert (sampling.temperature, sampling.top_p, sampling.top_k) == (0.7, 0.95, 20)
     assert sampling.max_tokens == LENGTHS.get(name, 2048)
     assert (train.problems_per_iteration, train.learning_rate, train.lora_rank, train.schedule) == (128, 1e-6, 0, "constant")
-    assert train.iterations == 17_400 // 128 + 1  # one epoch
+    assert train.iterations == 17_400 // 128 + 1  # one epoch of the paper's problems
     assert train.minibatches >= 2  # with one, clip-higher would be GRPO
     tree = config.samplers["ibtree12"]
     assert (tree.initial, tree.iterations, tree.nodes, tree.branches, tree.group_size, tree.beta) == (4, 9, 1, 1, 12, 5.0)
@@ -30,7 +30,8 @@ def test_the_set_up_of_ib_tpo(name):
     ibtpo, grpo = config.methods["ibtpo"], config.methods["grpo"]
     assert (ibtpo.advantage.local_weight, ibtpo.advantage.beta) == (0.1, 5.0)
     assert {config.methods[method].regulariser.kl for method in ("grpo", "ibtpo", "treerl", "treepo", "entropy")} == {0.001}
-    assert (grpo.regulariser.clip_high, config.methods["clip-higher"].regulariser.clip_high) == (0.2, 0.26)
+    assert (grpo.regulariser.clip, grpo.regulariser.clip_high) == (0.2, None), "eps_h is eps"
+    assert config.methods["clip-higher"].regulariser.clip_high == 0.26
     assert config.methods["entropy"].regulariser.entropy == 0.001
     treepo = config.samplers["treepo12"]
     assert (treepo.segment, treepo.fan_out, treepo.initial, treepo.group_size) == (256, 2, 4, 12)

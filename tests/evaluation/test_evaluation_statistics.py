@@ -313,6 +313,13 @@ def test_benchmarks_weigh_the_same_whatever_their_size():
     assert clustered_se([np.array([[0.0, 1.0]]), large]) == pytest.approx(0.25)
 
 
+def test_a_benchmark_of_one_problem_adds_no_spread_and_takes_none_away():
+    single, pair = np.array([[0.3]]), np.array([[0.0, 1.0]])
+    assert clustered_se([single, pair]) == pytest.approx(0.25)
+    estimate = intervals.estimate(single, pair)
+    assert estimate.low < estimate.value < estimate.high
+
+
 def test_problems_of_two_benchmarks_count_apart():
     """Welch-Satterthwaite: the same spread in two benchmarks has twice the degrees of freedom and 1 / sqrt(2) of the error."""
     values = np.random.default_rng(5).normal(size=(1, 50))

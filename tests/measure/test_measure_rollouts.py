@@ -2,6 +2,7 @@
 
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,6 +116,16 @@ def test_an_engine_that_does_not_count_has_no_figures(random_world):
     figures = cost(engine, {}, random_world.tasks(Case("independent8", "asynchronous", 2, 16), 0), "asynchronous", 0)
     assert figures["tokens"] > 0 and figures["requests"] == 16
     assert [figures[name] for name in ("kv_peak_tokens", "block_size", "prefix_queries", "prefix_hits")] == [None] * 4
+
+
+def test_a_measurement_may_have_threads_of_its_own(tmp_path, monkeypatch):
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(torch, "set_num_threads", lambda count: asked.append(count))
+    asked = []
+    for own in (threads + 1, 0):
+        config = load("smoke", {"measurements": {"table8-midsize": {"repeats": 1, "threads": own}}})
+        main(config, "table8-midsize", str(tmp_path / f"costs-{own}.parquet"))
+    assert asked == [threads + 1]
 
 
 def test_a_kill_costs_one_repeat(config, tmp_path, monkeypatch):

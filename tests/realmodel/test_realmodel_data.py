@@ -99,3 +99,11 @@ def test_more_than_there_is_is_told(real, tmp_path):
     with pytest.raises(DataError, match="dapo_math_17k is not among those given: build it first"):
         build_training(real.config, [], tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_benchmark_that_is_smaller_is_taken_whole(real, tmp_path):
+    """The presets after ERPO take at most 40 problems of a benchmark, and AIME has 30."""
+    whole = pd.read_parquet(real.folder / "math500.parquet")
+    chosen = {"problems": {"benchmark": len(whole) + 1}, "evaluate": {"benchmarks": ["math500"]}}
+    build_benchmarks(load("small-real", real.overrides | chosen), [real.folder / "math500.parquet"], tmp_path)
+    assert list(pd.read_parquet(tmp_path / "benchmarks" / "math500.parquet")["uid"]) == list(whole["uid"])

@@ -114,6 +114,11 @@ def test_a_model_comes_out_of_a_package(tmp_path, model, monkeypatch):
     (package / "__init__.py").write_text("")
     weights = write_gguf(gguf, package / "model.gguf")
     monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("years of work")
+    with pytest.raises(IbtpoError, match="full is not empty, and what is in it was not put there by fetch-model: name a folder"):
+        fetch_model(card(tmp_path, model, package="shipping"), tmp_path / "full")
+    assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.txt"]
     origin = fetch_model(card(tmp_path, model, package="shipping"), tmp_path / "out")
     sys.modules.pop("shipping", None)
     assert json.loads(origin.read_text()) == {"package": "shipping", "file": "model.gguf"}

@@ -13,6 +13,7 @@ from ibtpo.evaluation.statistics import Estimate
 from ibtpo.io import write_parquet
 from ibtpo.report import main_table
 from ibtpo.report.render import latex, markdown, tidy_csv
+from ibtpo.report.reported import model_of, reported
 from ibtpo.report.table import Cell, Column, Grid, Table
 from ibtpo.report.table1 import table1
 from ibtpo.report.tables import TABLES
@@ -58,9 +59,20 @@ def test_table1_orders_rows_and_labels_what_is_reported(config, scores):
     assert next(row for row in reversed(rows) if row[0] == "base policy")[1:] == [""] * 8  # not known stays empty
 
 
-def test_reported_averages_are_the_means_of_their_columns():
-    from ibtpo.report.reported import reported
+@pytest.mark.parametrize(
+    ("table", "preset", "model"),
+    [
+        ("table1", "qwen3-1.7b", "Qwen3-1.7B-Base"),
+        ("table1", "qwen3-8b", "Qwen3-8B-Base"),
+        ("table1", "tiny", "Qwen3-8B-Base"),
+        ("table2", "qwen3-1.7b", "Qwen3-8B-Base"),
+    ],
+)
+def test_what_is_reported_is_of_the_presets_model_where_the_paper_has_it(table, preset, model):
+    assert model_of(table, load(preset)) == model in reported(table)
 
+
+def test_reported_averages_are_the_means_of_their_columns():
     complete = 0
     for model, rows in reported("table1").items():
         for row in rows.values() if model != "columns" else []:
@@ -137,7 +149,7 @@ def test_table1_names_what_is_missing_and_writes_nothing(config, scores, tmp_pat
 def test_table1_refuses_unscored_and_double_samples(config, scores):
     unscored = scores.copy()
     unscored.loc[5, "reward"] = float("nan")
-    with pytest.raises(ValueError, match=r"base/-1/chain-sum-5: 23 of 24 samples present"):
+    with pytest.raises(ValueError, match=r"base/-1/chain-sum-5: the verifier failed on 1 answers, e.g. sample \d of .*/\d: delete"):
         table1(config, [unscored])
     with pytest.raises(ValueError, match=r"base/-1/chain-sum-5: 24 samples occur twice.*listed twice"):
         table1(config, [scores, scores])

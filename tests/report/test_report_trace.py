@@ -11,7 +11,7 @@ from ibtpo import IbtpoError
 from ibtpo.__main__ import main
 from ibtpo.config import Paths
 from ibtpo.config.publish import publish
-from ibtpo.io import sha256, write_bytes, write_json, write_parquet
+from ibtpo.io import read_parquet, sha256, write_bytes, write_json, write_parquet
 from ibtpo.operations.trace import REPORTED, SETTING, trace
 from ibtpo.report import main_table
 from ibtpo.report.tables import TABLES
@@ -137,6 +137,18 @@ def test_publishing_again_from_a_clone_keeps_the_records(project, make, config):
         shutil.rmtree(project.root / name)
     publish(paths)
     assert (project.root / "published" / "provenance.json").read_bytes() == first and b"ibtpo-seed1" in first
+
+
+def test_publishing_takes_what_was_computed_since(project, make, config):
+    """Records and artifacts are of the same run, also where an older copy is published and would be read."""
+    record_everything(project)
+    make("table1")
+    paths = only_table1(config)
+    publish(paths)
+    newer = paths.computed("scores-ibtpo-seed0")
+    write_parquet(read_parquet(newer).assign(tokens=7), newer)
+    publish(paths)
+    assert paths.published("scores-ibtpo-seed0").read_bytes() == newer.read_bytes()
 
 
 def test_an_artifact_that_changed_or_is_gone_is_said(project, make):

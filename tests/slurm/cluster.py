@@ -1,6 +1,7 @@
 """A one-node Slurm cluster from Debian's packages: munged, slurmctld and slurmd, with all their files in one folder.
 
-No accounting, no control groups: limits are recorded with a job, and only run time is enforced. Two GPUs are declared that do not exist.
+No accounting, no control groups: memory and run time are enforced by the node's own looking, every second. Two GPUs are declared that do
+not exist.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import psutil
 
 PACKAGES = ("slurm-wlm", "munge")
 DAEMONS = ("munged", "slurmctld", "slurmd")
-ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL")
+ENDED = ("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 GPUS, CPUS, MEMORY_MB = 2, 4, 16000  # what the node says it has; nothing checks it
 SECONDS = 300  # a guard against a hang, no expectation
 
@@ -39,7 +40,9 @@ SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
 from collections import Counter
 from types import SimpleNamespace
 
+import psutil
 import pytest
 from cluster import GPUS, SECONDS
 from study import OVERRIDES, POLICY, Study
 from workspace import TIMEOUT, Project
 
 HEAVY, LIGHT = {"memory_mb": 1500, "minutes": 7, "gpus": GPUS}, {"memory_mb": 700, "minutes": 3}
-OTHERS = {"resources": {"heavy": HEAVY, "light": LIGHT}, "policy": {"checkpoint_every": 50}}  # they change no number
-CONFIG = ("--config", "preset=smoke", *(f"{key}={json.dumps(value)}" for key, value in (OVERRIDES | OTHERS).items()))
+SCARCE, SHORT = {"memory_mb": 120, "minutes": 3}, {"memory_mb": 700, "minutes": 1}
 RULES = {"build_data", "train_policy", "train", "sample", "score", "table1"}
 # This cluster has no accounting and one file system. Real ones need none of these.
 PROFILE = ("--profile", "slurm", "--slurm-status-command", "squeue", "--latency-wait", "5")
@@ -27,6 +28,11 @@ RemoteExecutor.next_seconds_between_status_checks = property(lambda self: 1, lam
 from snakemake.cli import main
 main()
 """  # a driver that looks after its jobs every second: the executor's waits, meant for jobs of hours, grow by ten seconds each
+
+
+def config(light: dict[str, int] = LIGHT) -> list[str]:
+    others = {"resources": {"heavy": HEAVY, "light": light}, "policy": {"checkpoint_every": 50}}  # they change no number
+    return ["--config", "preset=smoke", *(f"{key}={json.dumps(value)}" for key, value in (OVERRIDES | others).items())]
 
 
 class Driven(Project):
@@ -48,15 +54,28 @@ def wait_for_job(cluster, name: str) -> dict[str, str]:
     return found[0]
 
 
+def is_of(words: list[str], command: str) -> bool:
+    return words[1:3] == ["-m", "ibtpo"] and command in words
+
+
+def wait_for_process(cluster, command: str) -> psutil.Process:
+    """The process of a command of ours in a job."""
+    deadline = time.monotonic() + SECONDS
+    while not (found := [process for process in cluster.processes() if is_of(process.cmdline(), command)]):
+        assert time.monotonic() < deadline, f"waited in vain for a process of {command}"
+        time.sleep(0.05)
+    return found[0]
+
+
 @pytest.fixture(scope="module")
 def journey(cluster, tmp_path_factory):
     """From nothing to Table 1. `jobs`: all of it; `interrupted`: those before the driver was interrupted; `left`: still there after it."""
     project = Driven(tmp_path_factory.mktemp("journey") / "smoke")
     project.environment = cluster.environment
-    project.snakemake(*PROFILE, "policy", *CONFIG)
+    project.snakemake(*PROFILE, "policy", *config())
 
     project.command = Project.command  # waits 40 s before it looks: it would not cancel a job that it is just looking after
-    with project.start(*PROFILE, "table1", *CONFIG) as driver:
+    with project.start(*PROFILE, "table1", *config()) as driver:
         project.wait_for("results/smoke/runs/*/checkpoints/checkpoint-2/checksums.json")
         os.kill(driver.pid, signal.SIGINT)
         said = driver.communicate(timeout=SECONDS)[0]
@@ -67,13 +86,23 @@ def journey(cluster, tmp_path_factory):
         time.sleep(0.1)
 
     project.command = Driven.command
-    with project.start(*PROFILE, "table1", *CONFIG) as driver:
+    with project.start(*PROFILE, "table1", *config()) as driver:
         lost = wait_for_job(cluster, "train")["JobId"]
         cluster.run("scancel", lost)
         said = driver.communicate(timeout=TIMEOUT)[0]
     assert driver.returncode == 0, said
     study = Study(project, [])
     return SimpleNamespace(project=project, study=study, jobs=cluster.jobs(), interrupted=interrupted, left=left, lost=lost, said=said)
+
+
+@pytest.fixture
+def table(journey):
+    """Table 1 of the journey, which is to be made again."""
+    path = journey.project.path(journey.study.paths.root) / "tables" / "table1.csv"
+    content = path.read_bytes()
+    path.unlink()
+    yield path
+    assert path.read_bytes() == content
 
 
 def test_every_rule_is_a_job_that_is_named_after_the_project_and_its_rule(journey):
@@ -120,3 +149,26 @@ def test_next_driver_goes_on_and_ends_in_the_bytes_of_a_local_run(journey, undis
     assert journey.study.paths.run(POLICY) == undisturbed.paths.run(POLICY)
     journey.study.check_counts()
     assert journey.study.outcome() == undisturbed.outcome()
+
+
+def test_job_that_takes_too_much_memory_is_killed_and_tried_again_with_more(cluster, journey, table):
+    """By Slurm, which looks every second; a try gets 120 MB more than the last."""
+    known = len(cluster.jobs())
+    journey.project.snakemake(*PROFILE, "--retries", "9", "table1", *config(SCARCE))
+    *killed, last = cluster.jobs()[known:]
+    said = (cluster.folder / "slurmd.log").read_text()
+    assert killed and all(re.search(rf"StepId={job['JobId']}\.\w+ exceeded memory limit", said) for job in killed)
+    assert {job["JobState"] for job in killed} == {"FAILED"}, "OUT_OF_MEMORY where control groups look after memory"
+    assert last["JobState"] == "COMPLETED" and last["MinMemoryNode"] == f"{SCARCE['memory_mb'] * (len(killed) + 1)}M"
+
+
+def test_job_that_hangs_is_killed_when_its_time_is_up_and_tried_again_with_more(cluster, journey, table):
+    """Its process is stopped, as by a file system that does not answer. A minute is the shortest limit that Slurm knows."""
+    known = len(cluster.jobs())
+    with journey.project.start(*PROFILE, "table1", *config(SHORT)) as driver:
+        hanging = wait_for_process(cluster, "table")
+        os.kill(hanging.pid, signal.SIGSTOP)
+        said = driver.communicate(timeout=TIMEOUT)[0]
+    assert driver.returncode == 0, said
+    assert [(job["JobState"], job["TimeLimit"]) for job in cluster.jobs()[known:]] == [("TIMEOUT", "00:01:00"), ("COMPLETED", "00:02:00")]
+    assert not hanging.is_running()

@@ -15,11 +15,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.trainer_utils import rotate_checkpoints
 
 from ibtpo import IbtpoError
+from ibtpo.config.methods import Regulariser
 from ibtpo.config.models import Config
 from ibtpo.io import read_jsonl, read_parquet, write_json
 from ibtpo.training import metrics
 from ibtpo.training.checkpoints import SEAL, defect, last_complete
-from ibtpo.training.run import Session, main
+from ibtpo.training.run import Session, arguments, main
 from ibtpo.training.trainer import TreeTrainer
 from ibtpo.training.weights import policy_state_dict
 
@@ -176,6 +177,10 @@ def test_every_part_of_a_method_reaches_the_trainer(world, tmp_path):
     erpo = session(world, tmp_path, "erpo", loss="bnpo", prefix_sharing=False).trainer
     assert (erpo.loss_type, erpo.needs_signals, erpo.sharing) == ("dapo", True, False), "the method's loss goes before train.loss"
     assert session(world, tmp_path, "grpo", loss="bnpo").trainer.loss_type == "bnpo"
+    narrow = Regulariser(clip=0.1)
+    method = world.config.methods["grpo"].model_copy(update={"regulariser": narrow})
+    made = arguments(world.config, method, 8, 0, tmp_path)
+    assert (made.epsilon, made.epsilon_high) == (0.1, 0.1), "eps_h is eps where nothing else is said (C.1)"
 
 
 def test_pi_and_reward_reach_engine_and_prompter_and_validation_is_judged_by_the_verifier(world, tmp_path, monkeypatch):
@@ -300,3 +305,19 @@ def test_a_metric_that_is_not_finite_stops_before_the_checkpoint(world, tmp_path
 def test_sizes_that_do_not_divide_are_named(world, tmp_path):
     with pytest.raises(IbtpoError, match=r"train.micro_batch = 5 must divide the 24 sequences"):
         train(world, tmp_path / "b", config=changed(world.config, micro_batch=5))
+
+
+def test_what_would_train_something_else_is_refused(world, tmp_path):
+    with pytest.raises(IbtpoError, match=r"bnpo is a mean over the tokens of a minibatch, which train.micro_batch would cut"):
+        session(world, tmp_path, "grpo", loss="bnpo", micro_batch=4)
+    for method in ("erpo", "treepo"):
+        with pytest.raises(IbtpoError, match=f"train.mask_truncated: {method} takes statistics over all tokens"):
+            session(world, tmp_path, method, mask_truncated=True)
+
+
+def test_a_curriculum_is_gone_through_to_its_end(world, tmp_path):
+    """8 problems of 10 in two batches, then the last two, and from the first one again."""
+    training = session(world, tmp_path, "grpo", order="given", iterations=3, problems_per_iteration=4)
+    known = list(training.problems)
+    training.problems = {uid: training.problems[uid] for uid in known[:10]}
+    assert training.dataset()["uid"] == [*known[:10], *known[:2]]

@@ -149,6 +149,16 @@ def test_row_8_hierarchical_densities_weigh_children_by_their_draws():
     assert density(tree.root, HIERARCHICAL) == pytest.approx((1 * 1 / 6 + 2 * 1) / 3)
 
 
+def test_an_unscorable_trajectory_is_a_draw_for_hierarchical_densities_too():
+    """Scores that were read before it came do not hold on: draws 1 and 1 become 2 and 1."""
+    tree = make_tree()
+    hang(tree, tree.root, "a$", 1.0)
+    hang(tree, tree.root, "b$", 0.0)
+    assert density(tree.root, HIERARCHICAL) == 0.5
+    hang(tree, tree.root, "a$", math.nan)
+    assert density(tree.root, HIERARCHICAL) == pytest.approx(2 / 3)
+
+
 def test_r_squared_golden():
     """D.1's root with R = 1000: r = 4, 0, 0, 0, so mean(r^2 pi) = 16 * .9 / 4 and J = (beta + 1)(1 - .75) - beta (1 - 3.6)."""
     root = one_step_tree([1.0, 0.0, 0.0, 0.0], PI).root

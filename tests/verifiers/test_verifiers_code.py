@@ -174,6 +174,42 @@ def test_t30_no_reward_for_hacks(program):
 
 
 @needs_isolation
+def test_t30_tests_have_builtins_of_their_own():
+    """A program may define `abs`, as long as its tests do not use it."""
+    near = "def check(f):\n    assert abs(f(2) - 4) < 1e-6"
+    assert doubles("def abs(x): return 0\ndef f(x): return 0.0", near) == "failed"
+    assert doubles("def abs(x): return 2 * x\ndef f(x): return abs(x)", near) == "passed"
+
+
+@needs_isolation
+@pytest.mark.parametrize(
+    ("printed", "expected", "outcome"),
+    [
+        ("1000000000000000000", "1000000000000000001", "failed"),
+        ("1_000", "1000", "failed"),
+        ("nan", "1", "failed"),
+        ("1e3 0.50 +2", "1000 0.5 2.0", "passed"),
+        ("yes", "no", "failed"),
+    ],
+)
+def test_numbers_that_are_printed_are_compared_exactly(printed, expected, outcome):
+    assert prints(f"print({printed!r})", expected) == outcome
+
+
+@needs_isolation
+def test_t29_memory_that_belongs_to_no_process_is_refused():
+    """memfd_create, and shmget by way of ctypes, on which no limit of a process holds."""
+    program = """
+import ctypes, os
+try: os.memfd_create("x")
+except PermissionError: print("refused")
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.shmget(0, 4096, 0o1600), ctypes.get_errno())
+"""
+    assert prints(program, "refused\n-1 1") == "passed"
+
+
+@needs_isolation
 def test_t30_tests_that_catch_everything_do_not_hide_an_early_end():
     swallows = "def check(f):\n    try: f(1)\n    except: pass"
     assert doubles("import os\ndef f(x): os._exit(0)", swallows) == "failed"
@@ -299,6 +335,8 @@ OPEN_R1 = {
         ),
         (from_livecodebench(LIVE), "```python\ndef pair(x, n): return [x, 3]\n```", 0),
         (from_livecodebench(LIVE_STDIN), "```\nprint(int(input()) + 1)\n```", 1),
+        (from_livecodebench(LIVE_STDIN), "```\nprint(pow(2, int(input()), 7))\n```", 1),
+        (from_livecodebench(LIVE_STDIN), "```\nfrom __future__ import annotations\nx: Fraction = 2\nprint(gcd(x, 4))\n```", 1),
         (from_open_r1(OPEN_R1), "```cpp\nint main() {}\n```\n```py\nprint(int(input()) + 1)\n```", 1),
         (from_open_r1(OPEN_R1), "```py\nprint(int(input()) + 1)\n```\nor\n```py\nprint(3)\n```", 0),
     ],

@@ -38,6 +38,12 @@ def test_a_problem_row_is_verified_by_its_family(family, metadata, text, verdict
     assert score(family, metadata["answer"] if family == "maths" else metadata, text) == verdict
 
 
+def test_maths_without_a_box_earns_nothing_but_can_be_scored():
+    """D.2 rows 17 and 37; a truncated response has no format either."""
+    assert verify("maths", '{"answer": "42"}', "so 6 * 7 = 42") == UNPARSED
+    assert score("maths", "42", "so 6 * 7 = 42") == RIGHT
+
+
 def test_an_answer_is_gold_enough_where_no_more_is_needed():
     assert score("gcd", 6, "\\boxed{6}") == score("gcd", "6", "\\boxed{6}") == RIGHT
     assert score("maths", 42, "\\boxed{42}") == RIGHT

@@ -102,6 +102,11 @@ DIFFERENT = [
     ("\\frac13", "0.333"),
     ("6-5i", "6-4i"),
     ("100, 200", "100200"),
+    ("42", "\\infty"),
+    ("\\infty", "42"),
+    ("\\infty", "-\\infty"),
+    ("[3,5)", "[3,\\infty)"),
+    ("(2,7)", "x > 2"),
 ]
 
 
@@ -130,6 +135,10 @@ def test_a_different_answer_that_looks_alike(gold, answer):
         ("$\\boxed{41}$ or $\\boxed{42}$", WRONG),
         ("\\boxed{\\frac{82}{2}} or \\boxed{42}", WRONG),
         ("\\boxed{42} or \\boxed{42}", RIGHT),
+        ("\\(\\boxed{41}\\) or \\(\\boxed{42}\\)", WRONG),
+        ("\\[\\boxed{41}\\] or \\[\\boxed{42}\\]", WRONG),
+        ("\\boxed{41}, or \\boxed{42}", WRONG),
+        ("$$\\boxed{41}$$, or $$\\boxed{42}$$", WRONG),
         ("\\boxed{41}, or rather \\boxed{42}", RIGHT),
         ("\\boxed{42} and \\boxed{41}", WRONG),
     ],

@@ -1,5 +1,6 @@
 """The tokenizer: Qwen-like pieces, merged delimiters, ChatML, and a round trip for any text."""
 
+import copy
 from itertools import islice
 
 import pytest
@@ -41,6 +42,13 @@ def test_prompt_is_chatml_with_single_special_tokens():
     assert TOKENIZER.decode(ids) == "<|im_start|>user\n1+2=<|im_end|>\n<|im_start|>assistant\n"
     assert ids[0] == TOKENIZER.convert_tokens_to_ids("<|im_start|>")
     assert ids.count(TOKENIZER.eos_token_id) == 1
+
+
+def test_a_template_that_knows_thinking_is_told_not_to():
+    """D.2 row 35; Qwen3's own template closes an empty thought then."""
+    thinking = copy.deepcopy(TOKENIZER)
+    thinking.chat_template += "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{% endif %}"
+    assert TOKENIZER.decode(encode_prompt(thinking, "1+2=")).endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
 
 
 @settings(derandomize=True, deadline=None)

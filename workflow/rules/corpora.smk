@@ -1,5 +1,7 @@
 """Real data: benchmarks and cleaned training sets (docs/data.md). No other rule needs them in the tiny preset.
 
+Raw files are not declared: a job says itself which one is missing or has changed, and data that moved or went is no reason to train again.
+
 INPUTS
     config/datasets.yaml            data sets and cleaning; a preset may override any of it under `corpora`
     <data_root>/<data set>/...      raw files, put there by hand or by `snakemake fetch` (with fetch_model the only rules with a network)
@@ -15,13 +17,6 @@ USED = dict.fromkeys([*CONFIG.problems.train, *CONFIG.problems.validation, *CONF
 NAMES = [name for name in CORPORA.sources if name in USED] or list(CORPORA.sources)
 HASHES = "|".join(PATHS.corpus(name).parent.name.removeprefix(f"{name}-") for name in CORPORA.sources)
 FETCHED = {str(CORPORA.folder(name)): name for name in CORPORA.sources if CORPORA.sources[name].hub}  # by folder; some sets share theirs
-
-
-def raw_files(wildcards):
-    """The raw files that are there; none is no error here: the job itself says what to do."""
-    folder = CORPORA.folder(wildcards.name)
-    named = [folder / file for file in CORPORA.sources[wildcards.name].files if (folder / file).is_file()]
-    return named or sorted(path for path in folder.glob("*.*") if path.suffix in (".jsonl", ".json", ".csv", ".parquet"))
 
 
 rule fetch:
@@ -55,8 +50,6 @@ rule fetch_one:
 
 
 rule benchmark:
-    input:
-        raw_files,
     output:
         problems="results/corpora/{name}-{hash}/{name}.parquet",
         report="results/corpora/{name}-{hash}/{name}.json",
@@ -79,7 +72,6 @@ rule benchmark:
 
 rule corpus:
     input:
-        raw_files,
         benchmarks=[PATHS.corpus(name) for name in CORPORA.checked],
     output:
         problems="results/corpora/{name}-{hash}/{name}.parquet",

@@ -23,7 +23,7 @@ LONGER = {  # tokens, policy and hash -> (tokens, policy)
     for tokens in CONFIG.evaluate.longer
     for name in PATHS.policies
 }
-ALONE = f"OMP_NUM_THREADS={HEAVY.threads}"
+ALONE = f"OMP_NUM_THREADS={HEAVY.threads} MKL_NUM_THREADS={HEAVY.threads}"  # Snakemake sets both to all cores, and torch takes the second
 
 
 def of_policy(measurement):

@@ -35,10 +35,8 @@ if CONFIG.policy.card:
             "{CLI} fetch-model --card {params.card:q} --out {params.out:q} > {log:q} 2>&1"
 
     rule link_model:
-        input:
-            [path for path in [CONFIG.policy.place / "config.json"] if path.is_file()],  # without it the job itself says what to do
         output:
-            done=PATHS.policy / "done.json",
+            done=PATHS.policy / "done.json",  # the local model is not declared: the job says itself what is missing, and it may move
         params:
             out=PATHS.policy,
             card=CONFIG.policy.card,

@@ -5,7 +5,8 @@ TreePO (arXiv 2508.17445) and its released code, with S_j(i) the trajectories th
     A_i     = mean_j a_{i,j}                       aggregation "mean"; "size": weighted by |S_j(i)|
 One value a trajectory, whitened over the response tokens of the batch (spec.whiten, weights.py).
 Choices [OURS]: a segment is a node of the tree, so with the treepo sampler it is a segment of tokens and with the others a reasoning
-step; a trajectory that could not be scored gets 0 and is in no subgroup (T19); a group of equal rewards gets exactly 0.
+step; a trajectory that could not be scored gets 0 and is in no subgroup (T19); no group is filtered out: one of equal rewards gets exactly
+0, which whitening then moves as it moves all tokens.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from ibtpo.io import sha256, write_json, write_parquet, write_record, write_text
 
 RUN = "run"  # EvalScope's own folder, in the work folder
 RETRIES = {"retries": 3, "retry_interval": 5}  # of a request, seconds between them
+OF_VLLM = {"return_token_ids": True, "chat_template_kwargs": {"enable_thinking": False}}  # what its server takes beside OpenAI's keys
 
 
 def evaluate(config: Config, policy_dir: str, name: str, data_dir: str, work: str | Path, out: str | Path, reviews: str | Path) -> None:
@@ -64,7 +65,7 @@ def _task(config: Config, model: Any, benchmarks: list[str], run: Path):
         eval_type="openai_api" if served else "llm_ckpt",
         datasets=benchmarks,
         repeats=config.evaluate.samples,
-        generation_config=config.sampling.model_dump() | {"extra_body": {"return_token_ids": True}} | RETRIES,
+        generation_config=config.sampling.model_dump() | {"extra_body": OF_VLLM} | RETRIES,
         eval_batch_size=config.evalscope.concurrency,
         work_dir=str(run),
         no_timestamp=True,

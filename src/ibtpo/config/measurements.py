@@ -46,6 +46,7 @@ class Measurement(Strict):
         description="[OURS] responses of the random model are cut at a uniform draw from this share of the maximum up to it",
     )
     kv_cache_gib: float = Field(0.0, ge=0, description="[OURS] memory of the KV cache in GiB; 0: engine.kv_cache_gib")
+    threads: int = Field(0, ge=0, description="[OURS] threads that compute; 0: resources.heavy.threads, as in training")
 
     @model_validator(mode="after")
     def once(self) -> Measurement:

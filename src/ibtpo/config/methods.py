@@ -77,6 +77,16 @@ class Sampler(Strict):
         return self
 
 
+STD = ("std_ddof", "std_epsilon")
+ESTIMATORS = {  # keys of its own, beside those of every estimator: node_weight and whiten
+    "grpo": STD,
+    "ibtpo": (*STD, "mask_equal_groups", "beta", "local_weight"),
+    "treerl": ("variant", "truncated_penalty"),
+    "treepo": ("aggregation", "drop_equal_subgroups"),
+    "erpo": (*STD, "progress_weight", "gate", "eta", "buckets", "sigma_target", "delta", "progress_floor"),
+}
+
+
 class Advantage(Strict):
     """From the rewards of a tree to one advantage per token."""
 
@@ -116,7 +126,7 @@ class Regulariser(Strict):
     """What holds the policy near the one that sampled and near the reference (C.1), and what keeps it exploring (C.2 - C.4)."""
 
     clip: float = Field(0.2, gt=0, description="eps")
-    clip_high: float = Field(0.2, gt=0, description="eps_h; 0.26 is clip-higher")
+    clip_high: float | None = Field(None, gt=0, description="eps_h, 0.26 for clip-higher; none: eps")
     kl: float = Field(0.001, ge=0, description="beta_KL, weight of the k3 estimate")
     entropy: float = Field(0.0, ge=0, description="omega, weight of the entropy bonus")
     ibro: float = Field(0.0, ge=0, description="omega_IB, weight of the entropy times the advantage")
@@ -137,11 +147,17 @@ class Method(Strict):
     def check(self, name: str, sampler: Sampler) -> None:
         """Raises ValueError where a choice would change nothing, or contradicts another."""
         scored = sampler.name == "ibtree" or self.advantage.name == "ibtpo"
-        changed = [key for key in ("density", "ratio_power", "pi") if getattr(sampler, key) != Sampler.model_fields[key].default]
-        if changed and not scored:
+        used = {"density": scored, "ratio_power": scored, "pi": scored or sampler.name == "eptree"}  # EPTree ranks tokens by log pi
+        changed = [key for key in used if not used[key] and getattr(sampler, key) != Sampler.model_fields[key].default]
+        if changed:
             raise ValueError(
                 f"methods.{name}: sampler {self.sampler!r} sets {changed[0]}, which neither {sampler.name} nor the advantage "
                 f"{self.advantage.name} uses. Take the sampler without it"
             )
+        foreign = set().union(*ESTIMATORS.values()) - {*ESTIMATORS.get(self.advantage.name, Advantage.model_fields)}
+        for key in sorted(foreign):
+            if getattr(self.advantage, key) != Advantage.model_fields[key].default:
+                users = ", ".join(estimator for estimator, keys in ESTIMATORS.items() if key in keys)
+                raise ValueError(f"methods.{name}: {key} means nothing to {self.advantage.name}, only to: {users}. Remove it")
         if self.advantage.name == "ibtpo" and self.advantage.local_weight == 0 and self.advantage.beta != 5.0:
             raise ValueError(f"methods.{name}: beta changes nothing while local_weight is 0. Remove it")

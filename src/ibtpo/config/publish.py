@@ -17,9 +17,9 @@ def publish(paths: Paths) -> list[Path]:
     """
     extra = [name for table in EXTRA for name in paths.shown(table) if paths.artifact(name).is_file()]
     names = dict.fromkeys([*(name for shown in [*paths.tables, *paths.figures] for name in paths.shown(shown)), *paths.forests, *extra])
-    found = {paths.published(name): paths.artifact(name) for name in names}
+    found = {paths.published(name): paths.computed(name) for name in names}
     for target, source in found.items():
-        if source != target:
+        if source.is_file() or not target.is_file():  # what was computed here is what the records here are of
             write_bytes(source.read_bytes(), target)
     write_json(records(paths, names), paths.root / "published" / PUBLISHED)
     for file in (paths.root / "published").glob("*.parquet"):

@@ -40,9 +40,13 @@ def build_training(config: Config, corpora: Sequence[str | Path], out_dir: str |
 
 
 def build_benchmarks(config: Config, corpora: Sequence[str | Path], out_dir: str | Path) -> None:
-    """Writes benchmarks/<name>.parquet of each benchmark, and at last done.json. Raises as `build_training`."""
-    numbers = dict.fromkeys(config.evaluate.benchmarks, config.problems.benchmark)
-    parts = _parts(numbers, _tasks(config)["benchmark"], _sets(corpora))
+    """Writes benchmarks/<name>.parquet of each benchmark, and at last done.json. Raises as `build_training`.
+
+    A data set with fewer problems than problems.benchmark is taken whole.
+    """
+    sets, most = _sets(corpora), config.problems.benchmark
+    numbers = {name: min(most, len(sets[name])) if name in sets else most for name in config.evaluate.benchmarks}
+    parts = _parts(numbers, _tasks(config)["benchmark"], sets)
     _write(config, {f"benchmarks/{name}": {name: part} for name, part in parts.items()}, corpora, Path(out_dir))
 
 

@@ -148,11 +148,12 @@ class Estimate:
 
 
 def clustered_se(strata: Sequence[np.ndarray]) -> float | None:
-    """Standard error over problems, with all answers to a problem as one cluster. None if a benchmark has one problem only."""
-    means = [values.mean(axis=0) for values in strata]
-    if any(len(x) < 2 for x in means):
-        return None
-    return sqrt(sum(x.var(ddof=1) / len(x) for x in means)) / len(means)
+    """Standard error over problems, with all answers to a problem as one cluster.
+
+    A benchmark of one problem shows no spread and adds none; None if there is no other.
+    """
+    spreads = [means.var(ddof=1) / len(means) for values in strata if len(means := values.mean(axis=0)) > 1]
+    return sqrt(sum(spreads)) / len(strata) if spreads else None
 
 
 def across_seed_se(strata: Sequence[np.ndarray]) -> float | None:

@@ -35,6 +35,8 @@ def main(config: Config, name: str, out: str, policy: str = "", data: str = "") 
     cases, measurement = config.cases(name), config.measurements[name]
     own = {key: value for key in ("max_sequences", "kv_cache_gib") if (value := getattr(measurement, key))}
     config = config.model_copy(update={"engine": config.engine.model_copy(update=own)})
+    if measurement.threads:
+        torch.set_num_threads(measurement.threads)
     world: World
     if measurement.model == "random":
         world = RandomWorld(config, measurement, max(case.max_tokens for case in cases))
@@ -49,7 +51,7 @@ def main(config: Config, name: str, out: str, policy: str = "", data: str = "") 
         "hardware": machine(config.engine.device),
     }
     with progress(f"measure {name}", len(cases) * measurement.repeats, "run") as bar:
-        cost(engine, weights, world.tasks(min(cases, key=_size), measurement.repeats), "asynchronous", 0)  # warms up
+        cost(engine, weights, world.tasks(min(cases, key=_size)._replace(trees=1), measurement.repeats), "asynchronous", 0)  # warms up
         collect(
             out,
             range(measurement.repeats),

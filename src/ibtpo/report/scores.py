@@ -74,7 +74,14 @@ def read_scores(name: str, config: Config, methods: Sequence[str], frames: Seque
     uids = {b: sorted({uid for key, rows in groups.items() if key[2] == b for uid in rows["uid"].unique()}) for b in benchmarks}
 
     def matrix(key: tuple[str, int, str]) -> np.ndarray:
+        unscored = groups[key][groups[key]["reward"].isna()]
         try:
+            if len(unscored):
+                uid, sample = unscored.iloc[0][["uid", "sample"]]
+                raise IbtpoError(
+                    f"the verifier failed on {len(unscored)} answers, e.g. sample {sample} of {uid}: delete this policy's scores artifact "
+                    "and run again; if it fails again, see what it says of this answer (docs/verifiers.md)"
+                )
             return complete(sample_matrix(groups[key], config.evaluate.samples, uids[key[2]]))
         except IbtpoError as error:
             raise type(error)(f"{name}, {'/'.join(map(str, key))}: {error}") from error

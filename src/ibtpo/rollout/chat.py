@@ -8,11 +8,12 @@ from collections.abc import Sequence
 def encode_prompt(tokenizer, prompt: str, system: str = "", examples: Sequence[tuple[str, str]] = ()) -> list[int]:
     """Ids of a chat up to where the assistant starts to answer `prompt`.
 
-    Without `system` it has the template's own system prompt, if there is one. examples: earlier turns, prompts with their responses.
+    Without `system` it has the template's own system prompt, if there is one. examples: earlier turns, prompts with their responses. A
+    template that knows thinking, such as Qwen3's, is told not to (D.2 row 35); others ignore that.
     """
     turns = [("system", system)] * bool(system)
     for question, response in examples:
         turns += [("user", question), ("assistant", response)]
     messages = [{"role": role, "content": content} for role, content in (*turns, ("user", prompt))]
-    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True, enable_thinking=False)
     return tokenizer.encode(text, add_special_tokens=False)

@@ -121,8 +121,7 @@ class Session(TrainerCallback):
             raise IbtpoError(f"train.problems_per_iteration is {size} but there are {len(uids)} training problems")
         rng, order = np.random.default_rng(self.seed), []
         while len(order) < train.iterations * size:
-            epoch = range(len(uids)) if given else rng.permutation(len(uids))
-            order += [uids[i] for i in epoch[: len(uids) // size * size]]
+            order += uids if given else [uids[i] for i in rng.permutation(len(uids))[: len(uids) // size * size]]
         # each process takes the next rows of a rollout batch: its part of every minibatch, so minibatches are the same for any number
         batches = np.array(order[: train.iterations * size]).reshape(train.iterations, train.minibatches, train.processes, -1)
         order = batches.swapaxes(1, 2).ravel().tolist()
@@ -172,7 +171,8 @@ class Session(TrainerCallback):
         return grow(problems, self.prompter, self.engine, self.sampler, seed, self.config.engine.mode)
 
     def observe(self, iteration: int, trees: list[ReasoningTree], measured: dict[str, float]) -> None:
-        self.pending = rollout_metrics(trees, self.method.advantage.beta, ranks.gather) | measured
+        beta = self.sampler.beta if self.sampler.name == "ibtree" else self.method.advantage.beta
+        self.pending = rollout_metrics(trees, beta, ranks.gather) | measured
         self.updating = time.perf_counter()
 
     def on_log(self, args, state, control, logs=None, **_):
@@ -252,6 +252,11 @@ def arguments(config: Config, method: Method, group_size: int, seed: int, out: P
     if minibatch % micro_batch:
         each = " in each process" if train.processes > 1 else ""
         raise IbtpoError(f"train.micro_batch = {micro_batch} must divide the {minibatch} sequences of a minibatch{each}")
+    loss, advantage = method.loss or train.loss, method.advantage
+    if loss == "bnpo" and micro_batch < minibatch:
+        raise IbtpoError("the loss bnpo is a mean over the tokens of a minibatch, which train.micro_batch would cut: set that to 0")
+    if train.mask_truncated and (advantage.whiten or advantage.name in NEEDS_SIGNALS):
+        raise IbtpoError(f"train.mask_truncated: {advantage.name} takes statistics over all tokens of a response here: set it to false")
     return GRPOConfig(
         output_dir=str(out / "checkpoints"),
         max_steps=train.iterations * train.minibatches,
@@ -267,11 +272,11 @@ def arguments(config: Config, method: Method, group_size: int, seed: int, out: P
         warmup_steps=train.warmup_steps,
         weight_decay=train.weight_decay,
         max_grad_norm=train.max_grad_norm,
-        loss_type=method.loss or train.loss,
+        loss_type=loss,
         mask_truncated_completions=train.mask_truncated,
         beta=regulariser.kl,
         epsilon=regulariser.clip,
-        epsilon_high=regulariser.clip_high,
+        epsilon_high=regulariser.clip if regulariser.clip_high is None else regulariser.clip_high,
         shuffle_dataset=False,
         remove_unused_columns=False,
         logging_steps=train.minibatches,

@@ -1,7 +1,8 @@
 """GRPOTrainer of TRL with trees: rollouts come from our scheduler, advantages are per token, common prefixes are computed once.
 
 Paper: IB-TPO, "the method in seven formulas", 7: the clipped token-level objective of GRPO with KL, A_{i,t} replaced by A(s).
-TRL computes that loss, its KL, its clipping and its metrics. We replace seven things, each pinned by a contract test:
+TRL computes that loss, its KL (k3; TRL does not clamp its exponent), its clipping and its metrics. We replace seven things, each pinned
+by a contract test:
 1. `rollout_func` hands over the trajectories of the trees grown for the batch;
 2. the advantages (B,) of TRL become our (B, T);
 3. minibatches are cut in the order of the problems, so a tree is never torn (TRL would shuffle sequences first);

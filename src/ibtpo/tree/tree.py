@@ -145,11 +145,11 @@ class ReasoningTree:
         for number, step in enumerate(steps, start=1):
             leaf = self._draw(leaf, step, logprobs[start : start + len(step)], terminal=number == len(steps))
             start += len(step)
-        if not math.isnan(reward):
-            for passed in leaf.path:
+        for passed in leaf.path:
+            passed.mean_of_children = None  # an unscorable trajectory is a draw too
+            if not math.isnan(reward):
                 passed.count += 1
                 passed.wins += reward
-                passed.mean_of_children = None
         trajectory = Trajectory(
             uid=self.uid,
             ids=prefix_ids + ids,

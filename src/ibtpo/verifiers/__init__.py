@@ -20,10 +20,10 @@ from typing import Any
 
 from ibtpo import IbtpoError
 from ibtpo.verifiers import choice, code, ifeval, tiny, workers
-from ibtpo.verifiers.boxed import last_boxed
+from ibtpo.verifiers.boxed import BOX, last_boxed
 from ibtpo.verifiers.sandbox import SandboxError
 from ibtpo.verifiers.tiny import FAMILIES
-from ibtpo.verifiers.verdict import Status, Verdict
+from ibtpo.verifiers.verdict import UNPARSED, Status, Verdict
 
 __all__ = [
     "FAMILIES",
@@ -50,8 +50,9 @@ class GoldError(IbtpoError):
 def verify(family: str, metadata: str, text: str) -> Verdict:
     """Scores `text`, a completion, for a problem of `family` (one of KINDS) with the JSON text `metadata` (a column of a problem row).
 
-    The gold answer is the "answer" of the metadata for maths, all of the metadata for the others. Raises GoldError for an unknown family
-    or metadata that are no gold answer, SandboxError where code cannot be run; nothing for any `text`.
+    The gold answer is the "answer" of the metadata for maths, all of the metadata for the others. Maths without a box earns nothing here
+    (D.2 rows 17 and 37), where `score` reads on. Raises GoldError for an unknown family or metadata that are no gold answer, SandboxError
+    where code cannot be run; nothing for any `text`.
     """
     if family in FAMILIES:
         return tiny.verify(family, metadata, text)
@@ -59,7 +60,9 @@ def verify(family: str, metadata: str, text: str) -> Verdict:
         gold = _object(metadata)
     except (ValueError, TypeError) as error:
         raise GoldError(f"metadata of a {family} problem hold no gold answer: {error}") from error
-    return score(family, gold.get("answer") if family == "maths" else gold, text)
+    if family == "maths":
+        return score(family, gold.get("answer"), text) if BOX in text else UNPARSED
+    return score(family, gold, text)
 
 
 def score(kind: str, gold: Any, text: str) -> Verdict:

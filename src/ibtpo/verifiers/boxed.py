@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 BOX = "\\boxed{"
-_OR = re.compile(r"\}\s*\$?\s*(?:or|\\text\{\s*or\s*\})\s*\$?\s*\Z")
+_OR = re.compile(r"\}\s*(?:\$+|\\\)|\\\])?\s*,?\s*(?:or|\\text\{\s*or\s*\})\s*(?:\$+|\\\(|\\\[)?\s*\Z")
 
 
 def last_boxed(text: str) -> str:

@@ -32,7 +32,9 @@ from functools import *
 from heapq import *
 from itertools import *
 from math import *
+from builtins import *
 """
+_FUTURE = re.compile(r"^from __future__ import .*\n?", re.MULTILINE)
 
 
 def judge(gold: dict, text: str, limits: Limits = DEFAULT) -> Verdict:
@@ -66,7 +68,8 @@ def _job(gold: dict, program: str) -> Job:
             raise ValueError(f"case {number} needs an `output` and, as `input`, a {'list of arguments' if entry else 'text'}")
     prompt = gold.get("prompt") or ""
     complete = not entry or re.search(rf"^\s*(?:async\s+)?def\s+{re.escape(entry)}\b", program, re.MULTILINE)
-    return Job(prompt + ("\n" if complete else "") + program, tuple(cases), stdin=bool(cases) and not entry, entry=entry, test=test)
+    program = "".join(_FUTURE.findall(program)) + prompt + ("\n" if complete else "") + _FUTURE.sub("", program)  # those come first
+    return Job(program, tuple(cases), stdin=bool(cases) and not entry, entry=entry, test=test)
 
 
 def from_human_eval(row: dict) -> dict:

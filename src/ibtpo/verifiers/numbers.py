@@ -56,6 +56,8 @@ def _exact(number: Expr) -> Expr:
 def _close(x: Expr, y: Expr, exact: bool) -> bool:
     if x == y:
         return True
+    if x.is_infinite or y.is_infinite:
+        return False
     if exact and x.is_Rational and y.is_Rational:
         return False
     x, y = x.evalf(_DIGITS), y.evalf(_DIGITS)

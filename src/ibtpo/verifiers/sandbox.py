@@ -124,5 +124,6 @@ writes = all(fails(open, os.path.join(folder, "x"), "w") for folder in folders i
 reads = fails(os.listdir, "/home") and fails(open, "/etc/passwd") and fails(open, "/proc/1/environ") and fails(os.listdir, "/proc/1/fd")
 connects = fails(socket.create_connection, ("127.0.0.1", 22), 1) and fails(socket.create_connection, ("8.8.8.8", 53), 1)
 signals = fails(os.kill, 1, 9) or os.path.exists("/proc/1")
-print("contained" if writes and reads and connects and signals and os.getuid() and fails(fork) else "not contained")
+hides = not fails(os.memfd_create, "x")
+print("contained" if writes and reads and connects and signals and not hides and os.getuid() and fails(fork) else "not contained")
 """
