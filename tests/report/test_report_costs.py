@@ -106,7 +106,7 @@ def test_rollouts_by_the_number_of_trees(config, of):
 
 def test_the_midsize_tables_read_measurements_of_their_own(config, of):
     assert table8_midsize(config, [of("table8-midsize")]).grids[0].rows[-1] == "4x = 1000: IBTree, G = 12, 4 trees"
-    assert rollouts_midsize(config, [of("figure8-midsize")]).grids[0].rows[0] == "32 at once: independent, G = 8"
+    assert rollouts_midsize(config, [of("figure8-midsize")]).grids[0].rows[0] == "32 at once: IBTree, G = 12, lockstep"
     with pytest.raises(ValueError, match=r"^no rows for table8_midsize: missing table8-midsize/independent8/"):
         table8_midsize(config, [of("table8")])
 
