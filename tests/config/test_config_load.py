@@ -130,6 +130,7 @@ def test_remedy_for_a_number_as_text_is_that_number(number):
         ({"seeds": 3}, ["seeds", "[3]"]),
         ({"train": None}, ["train", "keys with values"]),
         ({"train": {"iterations": 0}}, ["train.iterations", "greater than 0"]),
+        ({"train": {"prefix_kernel": "flex"}}, ["train.prefix_kernel", "engine.device: cuda"]),
         ({"train": {"iterations": 2.5}}, ["train.iterations", "integer"]),
         ({"train": {"learning_rate": float("inf")}}, ["train.learning_rate", "finite"]),
         ({"train": {"minibatches": 5}}, ["minibatches", "5", "problems_per_iteration = 48"]),

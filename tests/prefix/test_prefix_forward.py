@@ -11,6 +11,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from peft import LoraConfig, get_peft_model
+from torch.nn.attention import flex_attention
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -86,9 +87,9 @@ def gradients(model, *values):
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
-def compare(plain, shared, ids, mask, columns, limit: int | None = None):
+def compare(plain, shared, ids, mask, columns, limit: int | None = None, flex: bool = False):
     expected = reference(plain, ids, mask, columns)
-    found = score(shared, Batch(ids, mask, columns, limit or token_limit(shared)), TEMPERATURE, entropy_gradient=True)
+    found = score(shared, Batch(ids, mask, columns, limit or token_limit(shared), flex), TEMPERATURE, entropy_gradient=True)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
     same(gradients(shared, *found), gradients(plain, *expected))
@@ -123,6 +124,16 @@ def batches(draw):
 @given(batch=batches(), limit=st.sampled_from([None, None, 25]))
 def test_values_and_gradients_equal_those_of_each_sequence_alone(family, batch, limit):
     compare(*models(family), *batch, limit=limit)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(derandomize=True, deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batches(), st.sampled_from([12, 10**6]))
+def test_flex_attention_gives_the_same_values_and_gradients(monkeypatch, family, batch, limit):
+    """On a CPU FlexAttention refuses gradients, though its definition has them: the refusal is taken out here."""
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
+    compare(*models(family), *batch, limit, flex=True)
 
 
 def test_long_responses_of_one_tree():
@@ -266,11 +277,12 @@ def test_what_transformers_must_keep_doing():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("flex", [False, True])
 @pytest.mark.parametrize("family", ["qwen3", "llama"])
-def test_on_a_gpu(family):
+def test_on_a_gpu(family, flex):
     plain, shared = models(family)
     ids, mask, columns = padded([[1, 2, 3]] * 3, [[4, 5, 6, 7], [4, 5, 9], [4, 5, 6, 7]])
     expected = reference(plain, ids, mask, columns)
-    found = score(copy.deepcopy(shared).cuda(), Batch(ids.cuda(), mask.cuda(), columns, 100), TEMPERATURE)
+    found = score(copy.deepcopy(shared).cuda(), Batch(ids.cuda(), mask.cuda(), columns, 100, flex), TEMPERATURE)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-4, atol=1e-4)

@@ -49,6 +49,22 @@ def test_a_batch_by_hand():
 
 
 @given(batches())
+def test_first_and_last_sequence_tell_the_same_prefixes_whatever_the_order_of_tokens(batch):
+    """What FlexAttention goes by: a token sees those at its position or before it that its own sequence holds."""
+    sequences, scored = batch
+    for bucketed in (True, False):
+        for trie in tries(sequences, scored, 10**6, bucketed):
+            found = set()
+            for first, position in zip(trie.first, trie.positions, strict=True):
+                held = (trie.first <= first) & (first <= trie.last) & (trie.positions <= position)
+                found.add(tuple(trie.ids[held][np.argsort(trie.positions[held])].tolist()))
+            kept = zip(sequences, scored, strict=True)
+            assert found == {tuple(ids[:n].tolist()) for ids, count in kept if count for n in range(1, len(ids))}
+            assert bucketed or not trie.buckets
+            assert bucketed or (np.diff(trie.first) >= 0).all()
+
+
+@given(batches())
 def test_each_distinct_prefix_is_one_token_that_attends_to_itself(batch):
     sequences, scored = batch
     found = list(tries(sequences, scored, 10**6))

@@ -154,6 +154,9 @@ class Train(Strict):
     micro_batch: int = Field(0, ge=0, description="sequences per forward pass, changes memory and speed only; 0 = the whole minibatch")
     gradient_checkpointing: bool = Field(False, description="activations are computed again, not kept; changes memory and speed only")
     prefix_sharing: bool = Field(True, description="computes each distinct prefix of a minibatch once, changes memory and speed only")
+    prefix_kernel: Literal["sdpa", "flex"] = Field(
+        "sdpa", description="[OURS] attention of the shared forward: PyTorch's own over gathered keys, or FlexAttention (on a GPU)"
+    )
     processes: int = Field(1, gt=0, description="processes that train a run together, one a GPU; each grows and trains on trees of its own")
     parallel: Literal["ddp", "fsdp", "deepspeed-zero3"] = Field(
         "ddp", description="how several processes hold the model, a file in config/accelerate/; ddp: each of them a whole copy"
@@ -371,6 +374,8 @@ class Config(Strict):
     @model_validator(mode="after")
     def sense(self) -> Config:
         """No method asks for what its parts or the engine cannot do."""
+        if self.train.prefix_kernel == "flex" and self.engine.device == "cpu":
+            raise ValueError("train.prefix_kernel: FlexAttention has gradients on a GPU only (engine.device: cuda). Take sdpa")
         for name, method in self.methods.items():
             method.check(name, self.samplers[method.sampler])
         shown = {name for chosen in (*self.tables.values(), *self.figures.values()) for name in chosen}

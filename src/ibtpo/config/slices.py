@@ -30,7 +30,8 @@ REVISION = {
     "corpora": 1,
 }  # raise one when a change of the code changes its numbers
 # keys of policy and train that change speed, memory and where metrics are shown only
-SPEED = {"checkpoint_every", "micro_batch", "prefix_sharing", "gradient_checkpointing", "processes", "parallel", "trackers"}
+SPEED = {"checkpoint_every", "micro_batch", "gradient_checkpointing", "processes", "parallel", "trackers"}
+SPEED |= {"prefix_sharing", "prefix_kernel"}
 BASE = "base"  # name of the policy before reinforcement learning
 
 

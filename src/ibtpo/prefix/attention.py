@@ -1,20 +1,23 @@
 """Attention over a trie of tokens, as an attention implementation of transformers.
 
-[OURS]; see `ibtpo.prefix.trie`. Keys and values of each sequence are gathered from the distinct tokens; then PyTorch's own kernel runs.
-Without a trie (generation, a plain forward) it is transformers' SDPA.
+[OURS]; see `ibtpo.prefix.trie`. Two ways: keys and values of each sequence are gathered from the distinct tokens, then PyTorch's own kernel
+runs (`Gather`); or FlexAttention, where nothing is gathered and blocks of tokens that do not see each other are left out (`Flex`). Without
+a trie (generation, a plain forward) it is transformers' SDPA.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch.nn import functional
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from ibtpo.prefix.trie import Bucket
+from ibtpo.prefix.trie import Bucket, Trie
 
 NAME = "ibtpo_prefix"
 
@@ -37,10 +40,40 @@ class Gather:
         )
 
 
-def prefix_attention(module, query, key, value, attention_mask, prefix: list[Gather] | None = None, scaling=None, dropout=0.0, **kwargs):
+@dataclass(frozen=True)
+class Flex:
+    """A trie on the device, for FlexAttention: a token sees those at its position or before it that its sequence holds."""
+
+    mask: BlockMask
+
+    @classmethod
+    def of(cls, trie: Trie, device: torch.device) -> Flex:
+        first, last, position = (torch.from_numpy(array).to(device) for array in (trie.first, trie.last, trie.positions))
+
+        def sees(batch, head, query, key):
+            held = (first[key] <= first[query]) & (first[query] <= last[key])
+            return held & (position[key] <= position[query])
+
+        return cls(create_block_mask(sees, None, None, len(first), len(first), device=device, _compile=device.type == "cuda"))
+
+
+@cache
+def _kernel(device: str):
+    """FlexAttention: compiled on a GPU, which makes it fast; on a CPU it is the definition, without gradients."""
+    return torch.compile(flex_attention, dynamic=True) if device == "cuda" else flex_attention
+
+
+Sharing = list[Gather] | Flex
+
+
+def prefix_attention(module, query, key, value, attention_mask, prefix: Sharing | None = None, scaling=None, dropout=0.0, **kwargs):
     """query (1, H, N, D), key and value (1, H_kv, N, D) of the distinct tokens -> (1, N, H, D), None."""
     if prefix is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **kwargs)
+    if isinstance(prefix, Flex):
+        grouped = key.shape[1] < query.shape[1]
+        out = _kernel(query.device.type)(query, key, value, block_mask=prefix.mask, scale=scaling, enable_gqa=grouped)
+        return out.transpose(1, 2).contiguous(), None
     query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
     done = [_attend(query, key, value, gather, scaling, dropout) for gather in prefix]
     return torch.cat(done)[None], None

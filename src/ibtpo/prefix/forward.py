@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from ibtpo.prefix.attention import NAME, Gather
+from ibtpo.prefix.attention import NAME, Flex, Gather, Sharing
 from ibtpo.prefix.trie import Trie, tries
 
 FAMILIES = ("llama", "qwen2", "qwen3")
@@ -66,34 +66,38 @@ class Part:
 
     ids: torch.Tensor
     positions: torch.Tensor
-    attention: list[Gather]
+    attention: Sharing
     parents: torch.Tensor
     labels: torch.Tensor
 
     @classmethod
-    def of(cls, trie: Trie, device: torch.device) -> Part:
+    def of(cls, trie: Trie, device: torch.device, flex: bool) -> Part:
         ids, positions, parents, labels = (
             torch.from_numpy(array).to(device) for array in (trie.ids, trie.positions, trie.parents, trie.labels)
         )
-        return cls(ids[None], positions[None], [Gather.of(bucket, device) for bucket in trie.buckets], parents, labels)
+        attention = Flex.of(trie, device) if flex else [Gather.of(bucket, device) for bucket in trie.buckets]
+        return cls(ids[None], positions[None], attention, parents, labels)
 
 
 class Batch:
     """The tries of a batch. total, distinct: tokens that a plain and a shared forward compute (padding left out)."""
 
-    def __init__(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, completion: int, limit: int):
-        """input_ids, attention_mask (B, P + C), padded anywhere; the last `completion` = C columns are scored; limit: tokens of a trie."""
+    def __init__(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, completion: int, limit: int, flex: bool = False):
+        """input_ids, attention_mask (B, P + C), padded anywhere; the last `completion` = C columns are scored; limit: tokens of a trie.
+
+        flex: attention by FlexAttention, which has gradients on a GPU only.
+        """
         ids, mask = input_ids.cpu().numpy(), attention_mask.cpu().numpy().astype(bool)
         sequences = [row[keep] for row, keep in zip(ids, mask, strict=True)]
         target = mask[:, mask.shape[1] - completion :]
         edges, found = np.zeros(target.shape, dtype=np.int64), 0
         self.parts, self.total, self.distinct = [], int(mask.sum()), 0
-        for trie in tries(sequences, target.sum(1).tolist(), limit):
+        for trie in tries(sequences, target.sum(1).tolist(), limit, bucketed=not flex):
             for row, numbers in zip(trie.rows, trie.edges, strict=True):
                 edges[row, target[row]] = found + numbers
             found += len(trie.parents)
             self.distinct += len(trie.ids)
-            self.parts.append(Part.of(trie, input_ids.device))
+            self.parts.append(Part.of(trie, input_ids.device, flex))
         self._edges, self._target = (torch.from_numpy(array).to(input_ids.device) for array in (edges, target))
 
     def spread(self, values: torch.Tensor) -> torch.Tensor:

@@ -42,24 +42,28 @@ class Bucket:
 class Trie:
     """The distinct tokens of some sequences.
 
-    ids, positions (N,): the tokens. buckets: their attention. parents, labels (E,): a scored edge leads from token parents[e] to the id
+    ids, positions (N,): the tokens. buckets: their attention. first, last (N,): the sequences that hold a token are, as they are sorted,
+    those from its first, which owns it, to its last. parents, labels (E,): a scored edge leads from token parents[e] to the id
     labels[e]. rows, edges: edges[i] are the edges of the scored tokens of sequence rows[i], in order.
     """
 
     ids: np.ndarray
     positions: np.ndarray
     buckets: list[Bucket]
+    first: np.ndarray
+    last: np.ndarray
     parents: np.ndarray
     labels: np.ndarray
     rows: list[int]
     edges: list[np.ndarray]
 
 
-def tries(sequences: list[np.ndarray], scored: list[int], limit: int) -> Iterator[Trie]:
+def tries(sequences: list[np.ndarray], scored: list[int], limit: int, bucketed: bool = True) -> Iterator[Trie]:
     """Cuts a batch into tries of at most `limit` distinct tokens (but at least one sequence each).
 
     sequences: ids, shape (length,), prompt and completion. scored: how many of a sequence's last tokens need a log-prob; at least one token
-    goes before them. Sequences without scored tokens are in no trie. Raises ValueError for a sequence with too few tokens.
+    goes before them. Sequences without scored tokens are in no trie. bucketed: else there are no buckets, and tokens lie as the sorted
+    sequences do, neighbours in the trie side by side. Raises ValueError for a sequence with too few tokens.
     """
     for row, (ids, count) in enumerate(zip(sequences, scored, strict=True)):
         if count >= len(ids) and count:
@@ -70,13 +74,13 @@ def tries(sequences: list[np.ndarray], scored: list[int], limit: int) -> Iterato
         length = len(sequences[row]) - 1
         common = _common(sequences[rows[-1]][:-1], sequences[row][:-1]) if rows else 0
         if rows and tokens + length - common > limit:
-            yield _trie(sequences, scored, rows, shared)
+            yield _trie(sequences, scored, rows, shared, bucketed)
             rows, shared, tokens, common = [], [], 0, 0
         rows.append(row)
         shared.append(common)
         tokens += length - common
     if rows:
-        yield _trie(sequences, scored, rows, shared)
+        yield _trie(sequences, scored, rows, shared, bucketed)
 
 
 def _common(left: np.ndarray, right: np.ndarray) -> int:
@@ -86,17 +90,19 @@ def _common(left: np.ndarray, right: np.ndarray) -> int:
     return int(differ.argmax()) if differ.any() else size
 
 
-def _trie(sequences: list[np.ndarray], scored: list[int], rows: list[int], shared: list[int]) -> Trie:
+def _trie(sequences: list[np.ndarray], scored: list[int], rows: list[int], shared: list[int], bucketed: bool) -> Trie:
     shared = np.array(shared)
     lengths = np.array([len(sequences[row]) - 1 for row in rows])
     owned = lengths - shared
-    groups = _groups(shared, owned, lengths)
-    order = np.concatenate(groups)
-    first = np.zeros(len(rows), dtype=np.int64)
-    first[order] = np.cumsum(owned[order]) - owned[order]
+    groups = _groups(shared, owned, lengths) if bucketed else []
+    order = np.concatenate(groups) if bucketed else np.nonzero(owned)[0]
+    start = np.zeros(len(rows), dtype=np.int64)
+    start[order] = np.cumsum(owned[order]) - owned[order]
+    last = np.zeros(owned.sum(), dtype=np.int64)
     numbers, path = [], np.zeros(0, dtype=np.int64)  # the token numbers of each sequence
     for number in range(len(rows)):
-        path = np.concatenate([path[: shared[number]], np.arange(first[number], first[number] + owned[number])])
+        path = np.concatenate([path[: shared[number]], np.arange(start[number], start[number] + owned[number])])
+        last[path] = number
         numbers.append(path)
     ids = np.concatenate([sequences[rows[i]][shared[i] : -1] for i in order])
     positions = np.concatenate([np.arange(shared[i], lengths[i]) for i in order])
@@ -105,7 +111,8 @@ def _trie(sequences: list[np.ndarray], scored: list[int], rows: list[int], share
     pairs, edges = np.unique(parents << 32 | labels, return_inverse=True)
     cuts = np.cumsum([scored[row] for row in rows])[:-1]
     buckets = [_bucket([numbers[i] for i in group], shared[group]) for group in groups]
-    return Trie(ids, positions, buckets, pairs >> 32, pairs & 0xFFFFFFFF, rows, np.split(edges, cuts))
+    first = np.repeat(order, owned[order])
+    return Trie(ids, positions, buckets, first, last, pairs >> 32, pairs & 0xFFFFFFFF, rows, np.split(edges, cuts))
 
 
 def _groups(shared: np.ndarray, owned: np.ndarray, lengths: np.ndarray) -> list[np.ndarray]:

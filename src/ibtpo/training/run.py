@@ -105,6 +105,7 @@ class Session(TrainerCallback):
             estimate=lambda trees, signals: estimate(trees, advantage, signals, ranks.gather),
             signals=advantage.name in NEEDS_SIGNALS,
             prefix_sharing=config.train.prefix_sharing,
+            flex=config.train.prefix_kernel == "flex",
             entropy=regulariser.entropy,
             ibro=regulariser.ibro,
             observe=self.observe,

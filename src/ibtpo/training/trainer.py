@@ -48,7 +48,7 @@ class TreeTrainer(GRPOTrainer):
 
     def __init__(
         self, *args, grow: Grow, estimate: Estimate, observe: Callable, prompt_ids: Callable,
-        signals: bool = False, prefix_sharing: bool = True, entropy: float = 0.0, ibro: float = 0.0, **kwargs,
+        signals: bool = False, prefix_sharing: bool = True, flex: bool = False, entropy: float = 0.0, ibro: float = 0.0, **kwargs,
     ):  # fmt: skip
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # `rollout_func` may change: the contract tests watch it
         super().__init__(*args, reward_funcs=[_reward], rollout_func=_trajectories, **kwargs)
@@ -57,7 +57,7 @@ class TreeTrainer(GRPOTrainer):
         self.grow, self.estimate, self.observe, self.prompt_ids = grow, estimate, observe, prompt_ids
         self.needs_signals, self.weights = signals, (entropy, ibro)
         self.batch: list[tuple[str, ReasoningTree]] = []
-        self.sharing = prefix_sharing and self._can_share()
+        self.sharing, self.flex = prefix_sharing and self._can_share(), flex
         self._scored: tuple[torch.Tensor, Batch] | None = None
         self._entropies: torch.Tensor | None = None
 
@@ -122,7 +122,7 @@ class TreeTrainer(GRPOTrainer):
     def _tries(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, completion: int) -> Batch:
         """The batch as tries; policy and reference score the same tensor, one after the other."""
         if self._scored is None or self._scored[0] is not input_ids:
-            self._scored = input_ids, Batch(input_ids, attention_mask, completion, token_limit(self.model))
+            self._scored = input_ids, Batch(input_ids, attention_mask, completion, token_limit(self.model), self.flex)
         return self._scored[1]
 
     @torch.no_grad()
