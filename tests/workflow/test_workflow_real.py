@@ -77,3 +77,5 @@ def test_from_raw_files_to_the_table(real):
     report = json.loads(project.path(real.paths.corpus("dapo_math_17k")).with_suffix(".json").read_text())
     assert {row["benchmark"] for row in report["contamination"]} == set(config.corpora.checked)
     assert real.jobs() == {}
+    (project.folder / "raw").rename(project.folder / "elsewhere")
+    assert real.jobs() == {}, "what was made of raw data needs it no more"
