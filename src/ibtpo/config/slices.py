@@ -130,7 +130,7 @@ def comparison(config: Config, strategy: str) -> dict[str, Any]:
         "revision": REVISION["comparison"],
         **_with(data, config, BASE, config.seeds[0]),
         "problems": config.comparison.problems,
-        **({"beta": config.offline.beta} if config.offline.beta != type(config.offline).model_fields["beta"].default else {}),
+        **_plain(config.offline, set(type(config.offline).model_fields) - {"beta"}),
         "strategy": _plain(config.samplers[strategy]),
         "seed": config.seeds[0],
         **_sampling(config),
