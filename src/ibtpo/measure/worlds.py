@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 import numpy as np
@@ -78,7 +79,9 @@ class RandomWorld:
         self._segmenter = Segmenter([b"x\n\n" if token % STEP == 0 else b"x" for token in range(EOS)] + [b""], EOS)
 
     def engine(self) -> Engine:
-        return self.uneven(TransformersEngine(self.model, EOS, self._config.sampling, self._config.engine))
+        with TemporaryDirectory() as folder:  # a live model would forget its prefixes between the rounds of lockstep
+            self.model.save_pretrained(folder)
+            return self.uneven(TransformersEngine(folder, EOS, self._config.sampling, self._config.engine))
 
     def uneven(self, engine: Engine) -> Engine:
         """The same engine, with responses as long as the measurement says."""
