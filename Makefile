@@ -1,7 +1,8 @@
 # Two commands on a fresh Debian or Ubuntu with Python 3.11:
 #     make reproduce    everything of the tiny preset; ARTIFACTS=fresh computes anew what is published
 #     make test         linters and all tests
-# Both set up .venv first if it is not there, and do nothing twice. A third looks only:
+# Both set up .venv first if it is not there, and do nothing twice. Two more:
+#     make env          .venv alone
 #     make doctor       whether this machine can run the preset: versions, GPUs, memory, disk
 # and a fourth takes a small real model through all of it, on raw data in DATA (docs/models.md):
 #     make small-real

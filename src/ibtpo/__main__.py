@@ -22,6 +22,10 @@ def main(argv: list[str] | None = None) -> int:
     command, preset, overrides = arguments.pop("command"), arguments.pop("preset"), arguments.pop("set")
     try:
         own = {GIVEN: (preset, overrides)} if GIVEN in signature(COMMANDS[command]).parameters else {}
+        if arguments.get("policy"):
+            from ibtpo.policy.named import check_links
+
+            check_links(arguments["policy"])  # what a library says of a lost file names neither the model nor the remedy
         return COMMANDS[command](load(preset, overrides), **own, **arguments) or 0
     except (IbtpoError, OSError) as error:
         print(f"ibtpo {command}: {error}", file=sys.stderr)
@@ -255,13 +259,24 @@ GIVEN = "given"  # parameter of a command that wants the preset and the values o
 BY_PLACE = {"score": ("file",), "watch": ("folder",), "trace": ("table", "row", "column")}  # arguments without a name
 
 
+def _values(text: str) -> dict:
+    """The argument of --set."""
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        raise argparse.ArgumentTypeError(f'{text!r} is no JSON object of keys and values, such as \'{{"train": {{"iterations": 2}}}}\'')
+    return values
+
+
 def _parser() -> argparse.ArgumentParser:
     """The arguments of a command are those of its function: options, required unless they have a default; a list takes several values,
     a truth value none. Those in BY_PLACE have no name.
     """
     parser = argparse.ArgumentParser(prog="python -m ibtpo", description=__doc__.split("\n")[0])
     parser.add_argument("--preset", default="tiny", help="name of a file in config/, or a path to a YAML file (default: tiny)")
-    parser.add_argument("--set", type=json.loads, default={}, metavar="JSON", help="values that replace those of the preset")
+    parser.add_argument("--set", type=_values, default={}, metavar="JSON", help="values that replace those of the preset")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, function in COMMANDS.items():
         command = commands.add_parser(name, help=function.__doc__, description=function.__doc__)

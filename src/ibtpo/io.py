@@ -92,7 +92,7 @@ def write_parquet(frame: pd.DataFrame, path: str | Path) -> None:
 def read_parquet(path: str | Path) -> pd.DataFrame:
     """Reads a frame. Raises FileNotFoundError, or IbtpoError if the file is not Parquet; both name the file."""
     if not Path(path).is_file():
-        raise FileNotFoundError(errno.ENOENT, f"no such artifact: {path}; run the rule that writes it")
+        raise FileNotFoundError(errno.ENOENT, f"there is no file {path}; run the rule that writes it, or give the right folder")
     try:
         return pd.read_parquet(path)
     except Exception as error:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ibtpo.config import Paths, load
+from ibtpo.config import Paths, load, slices
+from ibtpo.config.cards import load_card
 from ibtpo.config.measurements import Measurement
 from ibtpo.config.methods import Advantage, Regulariser, Sampler
 from ibtpo.config.models import Engine, Offline, Policy, Sampling, Train, World
@@ -98,7 +99,7 @@ def test_a_changed_default_needs_a_new_revision():
     assert (slice_hash(defaults), REVISION) == (
         "ba2c0cbac6",
         {"data": 3, "policy": 2, "train": 2, "samples": 2, "comparison": 2, "offline": 1}
-        | {"forest": 1, "costs": 1, "problems": 1, "corpora": 1},
+        | {"forest": 1, "costs": 2, "scores": 0, "problems": 1, "corpora": 1},
     )
 
 
@@ -126,3 +127,38 @@ def test_everything_shown_has_a_place():
         files = [paths.computed(artifact) for artifact in paths.shown(name)]
         assert files and len(set(files)) == len(files)
         assert len(paths.outputs(name)) >= 4 and all(str(path).startswith(str(paths.stem(name))) for path in paths.outputs(name))
+
+
+def test_a_measurement_follows_the_load_and_the_threads_that_it_is_taken_with():
+    """Without trees of its own it takes as many as a training iteration has."""
+    keys = [Paths(load("tiny", overrides)).key("costs-table7") for overrides in (
+        {}, {"train": {"problems_per_iteration": 24}}, {"resources": {"heavy": {"threads": 2, "memory_mb": 3000, "minutes": 60}}},
+        {"resources": {"light": {"threads": 2, "memory_mb": 1000, "minutes": 10}}},
+    )]  # fmt: skip
+    assert keys[0] == keys[3] and len({*keys}) == 3
+
+
+def test_other_verifiers_judge_the_same_samples(monkeypatch):
+    paths = Paths(load("tiny"))
+    before = [paths.key(f"{kind}-{RUN}") for kind in ("samples", "scores", "samples256", "scores256")]
+    monkeypatch.setitem(REVISION, "scores", 1)
+    after = [paths.key(f"{kind}-{RUN}") for kind in ("samples", "scores", "samples256", "scores256")]
+    assert [old == new for old, new in zip(before, after, strict=True)] == [True, False, True, False]
+
+
+def test_what_is_said_of_tasks_changes_no_training_on_data_sets():
+    before, after = (Paths(load("qwen3-8b", {"problems": {"benchmark": number}})) for number in (0, 40))
+    assert before.data == after.data and before.run("grpo-seed0") == after.run("grpo-seed0")
+    assert before.benchmarks != after.benchmarks and before.key("samples-base") != after.key("samples-base")
+
+
+def test_a_card_may_be_filled_in():
+    """What a card only checks changes no name."""
+    card = load_card("qwen3-8b-base")
+    filled = card.model_copy(update={"template_sha256": "0" * 64, "delimiter_tokens": 7, "delimiters": {}})
+    with pytest.MonkeyPatch.context() as patch:
+        names = []
+        for known in (card, filled, card.model_copy(update={"revision": "other"})):
+            patch.setattr(slices, "load_card", lambda _, known=known: known)
+            names.append(Paths(load("qwen3-8b")).policy)
+    assert names[0] == names[1] != names[2]

@@ -11,9 +11,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ibtpo.config import ConfigError, load
+from ibtpo.config import ConfigError, Paths, load
 from ibtpo.config.load import spelled
 from ibtpo.config.methods import ESTIMATORS, Advantage
+from ibtpo.config.publish import publish
+from ibtpo.report.readme_block import update
 
 
 def mistake(overrides):
@@ -97,6 +99,7 @@ def test_remedy_for_a_number_as_text_is_that_number(number):
         ({"evaluate": {"benchmarks": []}}, ["evaluate.benchmarks", "at least 1"]),
         ({"evaluate": {"benchmarks": ["math"]}}, ["evaluate.benchmarks", "'math'", "Known: "]),
         ({"evaluate": {"pass_at": [64]}}, ["evaluate.pass_at", "64", "evaluate.samples"]),
+        ({"evaluate": {"runner": "evalscope"}}, ["evaluate.longer", "runner: own", "qwen3-8b-4k"]),
         ({"samplers": {"ibtree12": {"group_size": 13}}}, ["samplers.ibtree12", "= 12", "group_size is 13"]),
         ({"samplers": {"ibtree12": {"initial": None}}}, ["samplers.ibtree12", "initial"]),
         ({"engine": {"kind": "vlm"}}, ["engine.kind", "'vllm' or 'transformers'"]),
@@ -192,3 +195,16 @@ def test_every_key_of_an_estimator_belongs_to_one():
     """So that a new key is refused where it means nothing."""
     assert {key for keys in ESTIMATORS.values() for key in keys} == set(Advantage.model_fields) - {"name", "node_weight", "whiten"}
     assert set(ESTIMATORS) == set(get_args(Advantage.model_fields["name"].annotation))
+
+
+def test_captions_say_what_of_the_preset_was_overridden():
+    assert (
+        load("tiny").title == "tiny" == load("tiny", {"artifacts": "fresh", "resources": {"light": {"memory_mb": 9, "minutes": 1}}}).title
+    )
+    config = load("tiny", {"train": {"iterations": "80"}, "evaluate": {"benchmarks": ["gcd"]}, "seeds": [0, 1, 2]})
+    assert config.title == "tiny (changed)"
+    assert config.described == 'tiny with train.iterations = 80, evaluate.benchmarks = ["gcd"]', "three seeds are the preset's own"
+    assert config.model_copy(update={"seeds": (5,)}).described == config.described
+    for commit in (lambda: publish(Paths(config)), lambda: update(config)):
+        with pytest.raises(ConfigError.__base__, match=r"only the preset itself is committed, and this is tiny with train.iterations = 80"):
+            commit()

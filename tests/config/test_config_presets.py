@@ -81,7 +81,8 @@ def test_the_set_up_of_erpo(name):
 def test_what_no_paper_states_is_marked(name):
     """Each of these keys is a choice of ours and says so on its line."""
     lines = Path(f"config/{name}.yaml").read_text().splitlines()
-    for key in ("seeds", "validation", "dtype", "validate_every", "validation_samples", "checkpoint_every", "resources"):
+    keys = ["seeds", "validation", "dtype", "validate_every", "validation_samples", "checkpoint_every", "resources"]
+    for key in [*keys, *(["gradient_checkpointing", "forest", "tables"] if name in IBTPO else [])]:
         section = next(line for line in lines if re.match(rf" *{key}:", line))
         above = [line for line in lines[: lines.index(section)] if line and not line.startswith(" ")][-1]
         assert "[OURS]" in section or "[OURS]" in above, section
@@ -102,3 +103,17 @@ def test_a_tree_is_never_split_and_the_gpus_are_asked_for(name):
 def test_null_leaves_out_a_set_of_the_extended_preset():
     config = load("qwen3-8b", {"problems": {"train": {"dapo_math_17k": None, "math_levels_3_5": 2048}}})
     assert config.problems.train == {"math_levels_3_5": 2048}
+
+
+GPU = {"qwen3-14b": 141}  # GB of one; of the others 80
+
+
+@pytest.mark.parametrize("name", (*IBTPO, *ERPO))
+def test_engine_and_training_fit_and_leave_room_for_activations(name):
+    """The arithmetic of docs/multi-gpu.md, in GB; on the host, policy and reference of each process while they are loaded."""
+    config = load(name)
+    billions, train = config.plan.parameters, config.train
+    trained = 4 if train.lora_rank else (16 + 4) / (train.processes if train.parallel == "fsdp" else 1)  # bytes a parameter
+    held = (2 + trained) * billions + config.engine.kv_cache_gib * 2**30 / 1e9
+    assert held < 0.8 * GPU.get(name, 80)
+    assert 2 * 4 * billions * train.processes * 1000 <= config.resources.train.memory_mb

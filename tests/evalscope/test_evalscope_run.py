@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from evalscope_helpers import SYSTEM, choice, code, ifeval, maths
+from evalscope_helpers import SYSTEM, choice, code, evaluated, ifeval, maths
 
 from ibtpo import IbtpoError
 from ibtpo.benchmarks import evaluate, judge, server
 from ibtpo.benchmarks.server import ServerError
 from ibtpo.evaluation.statistics import pass_rates, sample_matrix
 from ibtpo.evaluation.verdicts import COLUMNS
-from ibtpo.io import read_parquet
+from ibtpo.io import exclusive, read_parquet
 
 ALL = {
     "math500": [*maths("math500", 2, level=3), *maths("math500 x", 2, level=5)],
@@ -168,6 +168,14 @@ def test_a_killed_run_goes_on_without_generating_again_and_leaves_no_process(ben
     evaluate(*arguments)
     assert len(made.requests()) == requests and not Path(f"{made.log}.pids").exists(), "nothing left to generate: no server is started"
     pd.testing.assert_frame_equal(samples, read_parquet(made.out))
+
+
+def test_a_second_run_in_the_same_folder_is_refused_and_leaves_the_first_alone(bench):
+    made = bench({"amc23": maths("amc23", 1)}, samples=1)
+    with exclusive(made.work), pytest.raises(IbtpoError, match="another process is at work on"):
+        evaluated(made)
+    assert not made.work.exists() and not made.requests()
+    assert len(read_parquet(evaluated(made).out)) == 1
 
 
 def test_other_settings_need_another_folder(run):

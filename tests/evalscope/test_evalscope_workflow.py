@@ -9,7 +9,7 @@ from ibtpo.evaluation.verdicts import COLUMNS
 from ibtpo.io import read_parquet
 
 EVALSCOPE = {
-    "evaluate": {"runner": "evalscope", "samples": 2, "pass_at": [1], "benchmarks": ["gcd"]},
+    "evaluate": {"runner": "evalscope", "samples": 2, "pass_at": [1], "benchmarks": ["gcd"], "longer": []},
     "evalscope": {"engine": "in-process"},
 }
 GIVEN = ("--config", "preset=smoke", *(f"{key}={value}" for key, value in EVALSCOPE.items()))

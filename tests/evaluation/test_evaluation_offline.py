@@ -162,7 +162,7 @@ def test_problems_of_a_file(config, world, tmp_path):
 
 
 def test_a_file_without_problems_is_named(config, world, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no such artifact: .*none\.parquet"):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*none\.parquet"):
         offline.main(config, str(world.policy), "base", str(world.data), str(tmp_path / "o.parquet"), str(tmp_path / "none.parquet"))
     file = tmp_path / "broken.parquet"
     file.write_text("no Parquet")

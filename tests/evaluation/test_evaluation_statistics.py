@@ -146,24 +146,43 @@ def test_errors_are_clustered_by_problem():
     estimate = intervals.estimate(problems)
     assert estimate.value == 0.5
     assert estimate.se_problems == pytest.approx(0.5)  # not 0.0625
-    assert estimate.low < 1e-6 and estimate.high > 1 - 1e-6  # two problems tell nothing
+    assert estimate.low < 0.002 and estimate.high > 0.998  # two problems tell nothing
 
 
 def test_the_interval_by_hand():
     """Two seeds x three problems, additive: se over problems 0.5 / sqrt(3), over seeds 0.25; t with 2 and 1 degrees of freedom."""
     values = np.array([[1.0, 1.5, 2.0], [1.5, 2.0, 2.5]])
     half = sqrt((4.302653 * 0.5 / sqrt(3)) ** 2 + (12.706205 * 0.25) ** 2)
-    estimate = intervals.estimate(values)
+    estimate = intervals.difference([values], [0 * values])
     assert (estimate.value, estimate.se_problems, estimate.se_seeds) == pytest.approx((1.75, 0.5 / sqrt(3), 0.25))
     assert (estimate.low, estimate.high) == pytest.approx((1.75 - half, 1.75 + half), abs=1e-5)
 
 
 def test_the_interval_of_a_rate_by_hand():
-    """One seed, mean 0.25, se 0.05 by four problems: on the logit scale ln(1/3) -+ 3.182446 x 0.05 / (0.25 x 0.75)."""
+    """One seed, mean 0.25, se 0.05 by four problems: the p with (0.25 - p)^2 = k p (1 - p), k = (3.182446 x 0.05)^2 / (0.25 x 0.75)."""
     values = np.array([[0.25 - 0.05 * sqrt(3), 0.25 - 0.05 * sqrt(3), 0.25 + 0.05 * sqrt(3), 0.25 + 0.05 * sqrt(3)]])
     estimate = intervals.estimate(values)
-    odds = np.exp(np.log(1 / 3) + np.array([-1, 1]) * 3.182446 * 0.05 / 0.1875)
-    assert (estimate.low, estimate.high) == pytest.approx(tuple(odds / (1 + odds)), abs=1e-6)
+    assert estimate.low < 0.25 < estimate.high
+    for p in (estimate.low, estimate.high):
+        assert (0.25 - p) ** 2 == pytest.approx(0.13504 * p * (1 - p), rel=1e-4)
+
+
+def test_the_interval_of_a_rate_at_the_edge_is_close_to_wilsons():
+    """One answer wrong of three seeds x 64 problems: hardly wider than for the last few, which are all right."""
+    values = np.ones((3, 64))
+    whole = intervals.estimate(values)
+    values[1, 7] = 0
+    almost = intervals.estimate(values)
+    assert (almost.low, almost.high) == pytest.approx((0.886, 1.0), abs=1e-3)
+    assert (whole.low, whole.high) == pytest.approx((0.9434, 1.0), abs=1e-3)
+
+
+def test_a_rate_is_within_0_and_1_but_its_linearised_values_need_not_be():
+    values = np.array([[-0.1, 0.2, 1.1]])
+    estimate = intervals.estimate(values)
+    assert 0 < estimate.low < 0.4 < estimate.high < 1
+    with pytest.raises(ValueError, match="a rate of 2 is outside"):
+        intervals.estimate(1.6 + values)
 
 
 def test_one_seed_or_problem_shows_no_spread():
@@ -323,7 +342,7 @@ def test_a_benchmark_of_one_problem_adds_no_spread_and_takes_none_away():
 def test_problems_of_two_benchmarks_count_apart():
     """Welch-Satterthwaite: the same spread in two benchmarks has twice the degrees of freedom and 1 / sqrt(2) of the error."""
     values = np.random.default_rng(5).normal(size=(1, 50))
-    one, two = intervals.estimate(values), intervals.estimate(values, values)
+    one, two = (intervals.difference(strata, [0 * part for part in strata]) for strata in ([values], [values, values]))
     ratio = t_quantile(0.975, 98) / t_quantile(0.975, 49) / sqrt(2)
     assert (two.high - two.low) / (one.high - one.low) == pytest.approx(ratio)
 

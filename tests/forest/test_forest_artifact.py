@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import pandas as pd
+from types import SimpleNamespace
+
 import pytest
+from transformers import AutoModelForCausalLM
 
 from ibtpo import IbtpoError
 from ibtpo.config import ConfigError, Paths, load
-from ibtpo.evaluation import collect as collecting
+from ibtpo.engines import make_engine
 from ibtpo.evaluation import forest
 from ibtpo.io import read_parquet
 from ibtpo.site.forests import trajectories
@@ -60,25 +62,38 @@ def test_the_same_bytes_every_time(config, world, whole, tmp_path):
     assert (tmp_path / "forest.parquet").read_bytes() == whole.read_bytes()
 
 
-def test_a_killed_job_goes_on_with_the_rest(config, world, whole, tmp_path, monkeypatch):
-    """One problem a chunk and a kill at the second: the same trees, up to the rounding of another batch, and no problem grown twice."""
-    run, seen, out = forest.run, [], tmp_path / "forest.parquet"
+def test_a_killed_job_leaves_no_artifact_and_starts_again(config, world, whole, tmp_path, monkeypatch):
+    out = tmp_path / "forest.parquet"
 
-    def killed(tasks, *arguments, **options):
-        seen.extend(task.uid for task in tasks)
-        if len(seen) == 2:
-            raise KeyboardInterrupt
-        return run(tasks, *arguments, **options)
+    def killed(*_):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(collecting, "RESPONSES", 1)
-    monkeypatch.setattr(forest, "run", killed)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(forest, "entropies", killed)
         forest.main(config, str(world.policy), "base", "ibtree12", str(world.data), str(out))
     assert not out.exists()
     forest.main(config, str(world.policy), "base", "ibtree12", str(world.data), str(out))
-    frame = read_parquet(whole)
-    assert seen == [*frame["uid"].unique()[:1], *frame["uid"].unique()[1:], *frame["uid"].unique()[1:]]
-    pd.testing.assert_frame_equal(read_parquet(out), frame, rtol=1e-3, atol=1e-5)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_the_engine_is_closed_before_the_model_is_loaded(config, world, tmp_path, monkeypatch):
+    """A GPU has room for one of them."""
+    order = []
+
+    def made(*arguments, **options):
+        engine = make_engine(*arguments, **options)
+        close = engine.close
+        engine.close = lambda: (order.append("closed"), close())
+        return engine
+
+    def loaded(*arguments, **options):
+        order.append("loaded")
+        return AutoModelForCausalLM.from_pretrained(*arguments, **options)
+
+    monkeypatch.setattr(forest, "make_engine", made)
+    monkeypatch.setattr(forest, "AutoModelForCausalLM", SimpleNamespace(from_pretrained=loaded))
+    forest.main(config, str(world.policy), "base", "independent12", str(world.data), str(tmp_path / "forest.parquet"))
+    assert order == ["closed", "loaded"]
 
 
 def test_an_unknown_sampler_is_named(config, world, tmp_path):

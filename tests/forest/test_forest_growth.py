@@ -12,6 +12,7 @@ from helpers import hang, make_tree
 
 from ibtpo.advantages import estimate
 from ibtpo.config.methods import Advantage
+from ibtpo.evaluation import forest
 from ibtpo.evaluation.forest import entropies, of_nodes, rows, state
 from ibtpo.tree import density, information_gain
 
@@ -157,3 +158,19 @@ def test_entropies_are_those_before_each_token_at_the_temperature():
         found = entropies(Echo(3, scale), (0, 2), (1, 0, 2), temperature)
         assert found == pytest.approx([entropy(scale[token] / temperature) for token in (2, 1, 0)], abs=1e-5)
     assert entropies(Echo(3, scale), (0,), (), 1.0) == []
+
+
+def test_entropies_are_taken_a_few_tokens_at_a_time(monkeypatch):
+    """In float64, all logits of a long response at once would take gigabytes. Slices change no value."""
+    sizes, categorical = [], torch.distributions.Categorical
+
+    def counted(logits):
+        sizes.append(len(logits))
+        return categorical(logits=logits)
+
+    model, ids = Echo(3, [0.0, 1.0, 4.0]), [0, 1, 2, 2, 1]
+    whole = entropies(model, (0, 2), ids, 0.7)
+    monkeypatch.setattr(forest, "SLICE", 2)
+    monkeypatch.setattr(torch.distributions, "Categorical", counted)
+    assert entropies(model, (0, 2), ids, 0.7) == whole and len(whole) == len(ids)
+    assert sizes == [2, 2, 1]

@@ -171,6 +171,33 @@ def test_the_head_works_in_parts(monkeypatch):
     compare(*models("qwen2"), *batch, limit=9)
 
 
+@pytest.mark.parametrize("flex", [False, True])
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+def test_processes_may_make_as_many_passes_as_each_other(monkeypatch, flex):
+    """Tries that are added to level a batch change neither values nor gradients, also where nothing is scored."""
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
+    plain, shared = models("qwen3")
+    for completions in ([[4, 5, 6], [4, 5, 9, 9]], [[], []]):
+        ids, mask, columns = padded([[1, 2, 3]] * 2, [completion or [0] for completion in completions])
+        mask[:, 3:] *= bool(completions[0])
+        batch = Batch(ids, mask, columns, 1000, flex)
+        passes, before = [], batch.distinct
+        batch.level(3)
+        hook = shared.model.layers[0].register_forward_hook(lambda *_, passes=passes: passes.append(1))
+        found = score(shared, batch, TEMPERATURE, entropy_gradient=True)
+        hook.remove()
+        assert len(passes) == len(batch.parts) == 3 and batch.distinct == before
+        batch.level(2)
+        assert len(batch.parts) == 3
+        expected = reference(plain, ids, mask, columns)
+        for ours, theirs in zip(found, expected, strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)
+        if completions[0]:
+            same(gradients(shared, *found), gradients(plain, *expected))
+        else:
+            assert all(not value.any() for value in gradients(shared, *found).values())
+
+
 def test_each_distinct_token_is_computed_once(monkeypatch):
     _, shared = models("qwen3")
     ids, mask, columns = padded([[1, 2, 3]] * 4, [[4, 5, 6, 7], [4, 5, 6, 8], [4, 9], [4, 5, 6, 7]])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import sys
 from types import SimpleNamespace
 
@@ -11,10 +13,13 @@ import pytest
 from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
 from ibtpo import IbtpoError
+from ibtpo.__main__ import main as cli
 from ibtpo.config import load
 from ibtpo.corpora.read import DataError
+from ibtpo.io import sha256
 from ibtpo.policy import named
 from ibtpo.policy.fetch import fetch_model
+from ibtpo.policy.named import check_links
 from ibtpo.policy.preflight import PreflightError, main
 
 
@@ -28,6 +33,37 @@ def test_the_weights_are_linked_and_the_folder_is_a_model(real, model):
     assert weights.is_symlink() and weights.resolve() == (model.folder / "model.safetensors").resolve()
     assert ends(real.policy) == [2, 2, 2]
     assert json.loads((real.policy / "done.json").read_text())["vocabulary"] == double.TOKENS
+
+
+def test_the_weights_are_identified(real, model):
+    found = json.loads((real.policy / "done.json").read_text())
+    assert found["weights"] == {"model.safetensors": sha256(model.folder / "model.safetensors")}
+
+
+def test_a_model_of_another_size_is_told(model, tmp_path):
+    """All else is as on the card: the tokenizer is that of the whole family."""
+    card = tmp_path / "card.yaml"
+    card.write_text(double.card(model.tokenizer, layers=3, width=32))
+    with pytest.raises(PreflightError, match=r"it has 2 layers, the card 3; it is 64 wide, the card 32\. Take the right folder"):
+        main(str(card), model.folder)
+
+
+def test_a_model_that_has_moved_is_told_and_can_be_linked_again(real, model, tmp_path, capsys):
+    old, new = shutil.copytree(model.folder, tmp_path / "old"), tmp_path / "new"
+    (old / "notes.txt").write_text("only here")
+    configs = [load("small-real", real.overrides | {"policy": real.overrides["policy"] | {"folder": str(place)}}) for place in (old, new)]
+    policy = tmp_path / "policy"
+    named.main(configs[0], policy)
+    done = (policy / "done.json").read_bytes()
+    check_links(policy)
+    old.rename(new)
+    words = ("--policy", str(policy), "--name", "base", "--data", "none", "--out", "none")
+    assert cli(["--preset", "small-real", "sample", *words]) == 1
+    assert re.search(r"links to \S+, which is gone: put the model back, or set policy.folder", capsys.readouterr().err)
+    (new / "notes.txt").unlink()
+    named.main(configs[1], policy)
+    check_links(policy)
+    assert (policy / "done.json").read_bytes() == done, "the same weights are the same policy"
 
 
 def test_another_end_of_a_response_is_the_same_everywhere_and_leaves_the_model_as_it_was(real, model, tmp_path):

@@ -22,7 +22,7 @@ OFFLINE = ["method", "seed", "uid", "node", "depth", "at_root", "draws", "ib_sco
 
 @pytest.fixture(scope="session")
 def config():
-    return load(
+    config = load(
         "tiny",
         {
             "seeds": [0, 1],
@@ -52,6 +52,8 @@ def config():
             },
         },
     )
+    config._changed = {}  # as if a preset said all this
+    return config
 
 
 def right_samples(method, seeds, right):

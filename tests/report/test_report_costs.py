@@ -1,9 +1,11 @@
 """Tables 7 to 9, Figure 8 and the tables of rollouts against values worked out by hand; what is missing is named."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from reading import cells, markdown_rows
 
+from ibtpo import IbtpoError
 from ibtpo.report.costs import read_costs
 from ibtpo.report.figure8 import figure8
 from ibtpo.report.render import markdown
@@ -19,6 +21,19 @@ VS = "vs. independent, G = 8"
 def of(costs):
     """Function: name of a measurement -> its artifact."""
     return lambda name: costs[costs["what"] == name].reset_index(drop=True)
+
+
+@pytest.fixture
+def twins(config, of):
+    """Function: name of a measurement -> configuration and artifact with ibtree12-beta10 too, ten times as slow as ibtree12."""
+
+    def make(name):
+        row, frame = config.measurements[name], of(name)
+        both = row.model_copy(update={"samplers": (*row.samplers, "ibtree12-beta10")})
+        twin = frame[frame["sampler"] == "ibtree12"].assign(sampler="ibtree12-beta10", seconds=lambda rows: 10 * rows["seconds"])
+        return config.model_copy(update={"measurements": config.measurements | {name: both}}), pd.concat([frame, twin])
+
+    return make
 
 
 def numbers(cell):
@@ -172,3 +187,40 @@ def test_facts_of_two_machines_are_both_told(config, of):
     frame = of("table8")
     frame.loc[frame["repeat"] == 2, "hardware"] = "8 x Other CPU"
     assert "2 x Test CPU, 1 thread(s) and 8 x Other CPU" in read_costs("table8", config, "table8", [frame]).notes()
+
+
+def test_two_samplers_of_a_kind_and_size_have_rows_of_their_own(scores, twins):
+    def slower(table, row):
+        found = cells(table)
+        first, second = (numbers(found[row.format(name), "wall-clock / tree"]) for name in ("ibtree12", "ibtree12-beta10"))
+        return np.array(second) / first
+
+    config, frame = twins("table7")
+    np.testing.assert_allclose(slower(table7(config, [scores, frame]), "IBTree, G = 12 ({}), lockstep"), 10, rtol=1e-3)
+    config, frame = twins("table8")
+    np.testing.assert_allclose(slower(table8(config, [frame]), "2x = 200: IBTree, G = 12 ({}), 4 trees"), 10, rtol=1e-3)
+    config, frame = twins("figure8")
+    np.testing.assert_allclose(slower(rollouts(config, [frame]), "8 at once: IBTree, G = 12 ({}), asynchronous"), 10, rtol=1e-3)
+    figure, _ = figure8(config, [frame])
+    titles = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert {"independent, G = 8", *(f"IBTree, G = 12 ({name}), lockstep" for name in ("ibtree12", "ibtree12-beta10"))} <= set(titles)
+    slow, fast = (figure.axes[0].lines[titles.index(f"IBTree, G = 12 ({name}), lockstep")] for name in ("ibtree12-beta10", "ibtree12"))
+    np.testing.assert_allclose(slow.get_ydata(), 10 * fast.get_ydata())
+
+
+@pytest.mark.parametrize(
+    ("show", "measurement", "key"),
+    [
+        (table7, "table7", "trees"),
+        (table7, "table7", "max_tokens"),
+        (rollouts, "figure8", "max_tokens"),
+        (figure8, "figure8", "max_tokens"),
+        (rollouts_midsize, "figure8-midsize", "max_tokens"),
+    ],
+)
+def test_several_numbers_that_are_not_told_apart_are_refused(config, scores, of, show, measurement, key):
+    row = config.measurements[measurement].model_copy(update={key: (2, 4)})
+    several = config.model_copy(update={"measurements": config.measurements | {measurement: row}})
+    words = rf"^{show.__name__} shows one number of {key}: leave one of the 2 in measurements.{measurement}.{key}$"
+    with pytest.raises(IbtpoError, match=words):
+        show(several, [scores, of(measurement)])

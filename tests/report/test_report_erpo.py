@@ -47,6 +47,7 @@ def test_erpo2_has_pass_at_k_by_benchmark(config, all_scores):
     assert amc.label == "Reported by ERPO, not measured here: AMC23"
     assert [amc.cells["Qwen2.5-3B: GRPO", f"pass@{k}"].reported for k in (2, 4, 8, 16)] == [46.00, 59.57, 71.73, 80.00]
     assert len(table.grids) == 3 + 4
+    assert "no correction" in table.caption and "Holm" not in table.caption, "there is no p in this table"
 
 
 def test_erpo2_without_a_k_above_1_says_what_to_do(config, all_scores):

@@ -41,7 +41,9 @@ def test_only_shares_have_the_interval_of_a_rate(config, offline):
     assert float(found["GRPO", "dead nodes"]["low"]) == 0
     assert float(found["GRPO", "dead nodes"]["high"]) > 10
     few = cells(ibscore(config, [offline]))["GRPO", "dead nodes"]
-    assert 0 <= float(few["low"]) <= float(few["value"]) <= float(few["high"]) <= 100
+    low, value, high = (float(few[key]) / 100 for key in ("low", "value", "high"))
+    assert 0 < low < value < high < 1
+    assert (value - low) ** 2 / (low * (1 - low)) == pytest.approx((high - value) ** 2 / (high * (1 - high)), rel=0.02)  # a rate's
 
 
 def test_without_the_reference_there_is_no_difference(config, offline):

@@ -1,13 +1,16 @@
 """From a problem to a task: the tree that its sampler asks for, room and reward of the whole response, and the control rewards."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 
+from ibtpo import IbtpoError
 from ibtpo.config.methods import Sampler
-from ibtpo.rollout.problems import Problem, Prompter
+from ibtpo.rollout.problems import Problem, Prompter, load_problems
 from ibtpo.tree import BlockSegmenter, NoisySegmenter, Scoring
 from ibtpo.world.tokenizer import train_tokenizer
 
@@ -102,3 +105,21 @@ def test_the_random_reward_is_a_fair_coin_of_seed_problem_and_response(tokenizer
 def test_an_unknown_reward_is_refused(tokenizer):
     with pytest.raises(ValueError, match="reward 'coin'; known: verifier, random, format"):
         Prompter(tokenizer, 40, reward="coin")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"family": "math"}, "b is of the family 'math', which no verifier knows; known: maths, "),
+        ({"metadata": "{}"}, 'b has no gold answer; metadata of maths problems are a JSON text such as {"answer": "42"}'),
+        ({"metadata": "42"}, "b has no gold answer"),
+    ],
+)
+def test_a_problem_that_nobody_could_judge_is_refused_before_anything_starts(tmp_path, change, message):
+    good = {"family": "maths", "prompt": "1 + 1?", "metadata": '{"answer": "2"}'}
+    path = tmp_path / "train.parquet"
+    pd.DataFrame([{"uid": "a", **good}]).to_parquet(path)
+    assert [problem.uid for problem in load_problems(path)] == ["a"]
+    pd.DataFrame([{"uid": "a", **good}, {"uid": "b", **good, **change}]).to_parquet(path)
+    with pytest.raises(IbtpoError, match=re.escape(message)):
+        load_problems(path)

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ibtpo import IbtpoError
 from ibtpo.config.models import Sampler
 from ibtpo.engines.base import Continuation, EngineError, Request
 from ibtpo.engines.scripted import ScriptedEngine
 from ibtpo.rollout.scheduler import Task, run, stable_seed
 from ibtpo.samplers import SAMPLERS, Branch
 from ibtpo.tree import ReasoningTree, Segmenter
-from ibtpo.verifiers import Verdict
+from ibtpo.verifiers import GoldError, Verdict
 
 TOKENS = [b"a", b"b", b".\n\n", b"\n", b""]
 EOS, MAX_TOKENS = 4, 24
@@ -183,6 +184,21 @@ def test_a_failing_verifier_is_reported(caplog):
     assert all(math.isnan(t.reward) and t.status == "error" for t in wrong)
     assert task.tree.root.count == task.tree.root.wins == 5 - len(wrong)
     assert caplog.text.count("sandbox is gone") >= len(wrong)
+
+
+def test_a_verifier_that_cannot_work_ends_the_run():
+    """A sandbox or a worker that is missing fails on every response; a bad gold answer only on those to its problem."""
+
+    def fail(error):
+        def score(ids):
+            raise error
+
+        return score
+
+    with pytest.raises(IbtpoError, match="no worker starts"):
+        run([make("u", SPECS[0], fail(IbtpoError("no worker starts")))], ScriptedEngine(POLICIES["usual"]), "lockstep", 0)
+    task = make("u", SPECS[0], fail(GoldError("no gold answer")))
+    assert run([task], ScriptedEngine(POLICIES["usual"]), "lockstep", 0).errors == len(task.tree.trajectories) > 0
 
 
 def test_refusals():

@@ -38,7 +38,8 @@ CASES = {  # name: (method, training values): every loss, every statistic over t
     "micro-batches": ("entropy", {"micro_batch": 4, "prefix_sharing": False}),
     "lora": ("ibtpo", {"lora_rank": 4}),
 }
-SHARDED = {"ibtpo": {}, "lora": {"lora_rank": 4}}
+SHARDED = {"ibtpo": {}, "lora": {"lora_rank": 4}, "tries": {}}
+SMALL = {"tries": 60}  # tokens of a trie: each process cuts its batch into another number of them
 AVERAGED = {"train/entropy", "train/kl", "train/clip_fraction"}  # by TRL over micro-batches, whatever their lengths
 
 
@@ -88,7 +89,8 @@ def same(one: Path, two: Path, blind: set[str] = frozenset()) -> None:
     for ours, theirs in zip(rows(two), rows(one), strict=True):
         assert ours.keys() == theirs.keys()
         common = (theirs.pop("train/shared_ratio", 1.0), ours.pop("train/shared_ratio", 1.0))
-        assert common[0] >= common[1] > 0.9 * common[0], "what all prompts begin with is computed once in each process"
+        if "train/shared_ratio" not in blind:
+            assert common[0] >= common[1] > 0.9 * common[0], "what all prompts begin with is computed once in each process"
         for name in theirs.keys() - blind:
             assert ours[name] == (theirs[name] and pytest.approx(theirs[name], rel=2e-4, abs=2e-6)), (name, theirs["step"])
     ours, theirs = (load_file(run / "final" / "model.safetensors") for run in (two, one))
@@ -111,7 +113,9 @@ def sharded(world, tmp_path_factory) -> Path:
     """Folder of the same runs with the model in shards."""
     folder = tmp_path_factory.mktemp("sharded")
     runs = [specification(world, folder / f"{name}-x", "ibtpo", **values, parallel="fsdp") for name, values in SHARDED.items()]
-    group = together(folder, runs, "fsdp")
+    runs = [run | {"limit": SMALL.get(name)} for name, run in zip(SHARDED, runs, strict=True)]
+    half = specification(world, folder / "half-x", "ibtpo", dtype="bfloat16", parallel="fsdp")
+    group = together(folder, [*runs, half], "fsdp")
     said = group.communicate(timeout=600)[0]
     assert group.returncode == 0, said
     return folder
@@ -120,7 +124,13 @@ def sharded(world, tmp_path_factory) -> Path:
 @pytest.mark.parametrize("case", SHARDED)
 def test_a_model_in_shards_trains_as_a_whole_one_does(pairs, sharded, case):
     """FSDP 2: shared prefixes, weights for the engine, checkpoints, the final model."""
-    same(pairs[case][0], sharded / f"{case}-x")
+    same(pairs["ibtpo" if case in SMALL else case][0], sharded / f"{case}-x", blind={"train/shared_ratio"} if case in SMALL else set())
+
+
+def test_log_probs_of_shards_in_half_precision_are_single(sharded):
+    """Else the run stops: FSDP would cast what the model returns, and ratios and KL would be rounding noise."""
+    assert (sharded / "half-x" / "done.json").is_file()
+    assert all(row["train/kl"] < 0.01 for row in rows(sharded / "half-x") if "train/kl" in row)
 
 
 @pytest.mark.parametrize("parallel", ["ddp", "fsdp"])
@@ -161,7 +171,7 @@ def test_one_process_cannot_train_what_is_meant_for_two(world, tmp_path):
 def test_a_tree_is_never_split_between_processes(world, tmp_path):
     with pytest.raises(ConfigError, match="processes is 5, which must divide the 24 problems of a minibatch"):
         load("tiny", {"train": {"processes": 5}})
-    config = changed(world.config, processes=2, micro_batch=5)
+    config = changed(world.config, processes=2, micro_batch=5, prefix_sharing=False)
     with pytest.raises(IbtpoError, match="must divide the 12 sequences of a minibatch in each process"):
         arguments(config, config.methods["ibtpo"], 12, 0, tmp_path)
     trainer = make(world, tmp_path, position)

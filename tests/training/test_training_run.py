@@ -18,11 +18,13 @@ from ibtpo import IbtpoError
 from ibtpo.config.methods import Regulariser
 from ibtpo.config.models import Config
 from ibtpo.io import read_jsonl, read_parquet, write_json
+from ibtpo.rollout import problems
 from ibtpo.training import metrics
 from ibtpo.training.checkpoints import SEAL, defect, last_complete
 from ibtpo.training.run import Session, arguments, main
 from ibtpo.training.trainer import TreeTrainer
 from ibtpo.training.weights import policy_state_dict
+from ibtpo.verifiers import GoldError
 
 METRICS = {
     "train/reward", "train/eff_rate", "train/entropy", "train/kl", "train/clip_fraction", "train/tokens", "train/depth_mean",
@@ -304,7 +306,65 @@ def test_a_metric_that_is_not_finite_stops_before_the_checkpoint(world, tmp_path
 
 def test_sizes_that_do_not_divide_are_named(world, tmp_path):
     with pytest.raises(IbtpoError, match=r"train.micro_batch = 5 must divide the 24 sequences"):
-        train(world, tmp_path / "b", config=changed(world.config, micro_batch=5))
+        train(world, tmp_path / "b", config=changed(world.config, micro_batch=5, prefix_sharing=False))
+
+
+@pytest.mark.parametrize(("micro_batch", "sequences"), [(1, 12), (12, 12), (23, 12), (0, 24)])
+def test_a_micro_batch_keeps_trees_together_that_share_their_prefixes(world, tmp_path, micro_batch, sequences):
+    config = changed(world.config, micro_batch=micro_batch)
+    assert arguments(config, config.methods["ibtpo"], 12, 0, tmp_path).per_device_train_batch_size == sequences
+
+
+def test_a_run_does_not_go_on_with_other_problems(world, finished, tmp_path):
+    """A data set that was built anew under the same name must not be mixed into a run that began with the old one."""
+    out, data = tmp_path / "run", tmp_path / "data"
+    shutil.copytree(world.data, data)
+    shutil.copytree(finished, out)
+    (out / "done.json").unlink()
+    read_parquet(data / "train.parquet").iloc[1:].to_parquet(data / "train.parquet")
+    with pytest.raises(IbtpoError, match=r"holds a run with other data: give another folder, or move that one away"):
+        main(changed(world.config), "ibtpo", 0, str(world.policy), str(data), str(out))
+    main(changed(world.config), "ibtpo", 0, str(world.policy), str(world.data), str(out))
+    assert (out / "done.json").is_file()
+
+
+def test_a_folder_is_of_one_run(world, finished, tmp_path):
+    """Whether it is finished or not; what changes speed only, and a title, may differ."""
+    out = tmp_path / "run"
+    shutil.copytree(finished, out)
+    arguments = (str(world.policy), str(world.data), str(out))
+    for half in (False, True):
+        if half:
+            (out / "done.json").unlink()
+        with pytest.raises(IbtpoError, match="holds a run with other name, method, sampler: give another folder"):
+            main(changed(world.config), "grpo", 0, *arguments)
+        with pytest.raises(IbtpoError, match="holds a run with other seed"):
+            main(changed(world.config), "ibtpo", 5, *arguments)
+        with pytest.raises(IbtpoError, match="holds a run with other train"):
+            main(changed(world.config, learning_rate=1e-3), "ibtpo", 0, *arguments)
+        main(changed(world.config, micro_batch=12), "ibtpo", 0, *arguments)
+        assert (out / "done.json").is_file()
+
+
+def test_a_first_try_that_failed_leaves_no_settings(world, tmp_path):
+    with pytest.raises(FileNotFoundError, match="or give the right folder"):
+        main(changed(world.config), "ibtpo", 0, str(world.policy), str(tmp_path / "none"), str(tmp_path / "run"))
+    train(world, tmp_path / "run", config=changed(world.config, iterations=1))
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["train"]["iterations"] == 1
+
+
+def test_a_negative_seed_is_refused(world, tmp_path):
+    with pytest.raises(IbtpoError, match="the seed is -1: give 0 or more"):
+        main(changed(world.config), "ibtpo", -1, str(world.policy), str(world.data), str(tmp_path / "run"))
+
+
+def test_a_run_in_which_nothing_can_be_scored_ends(world, tmp_path, monkeypatch):
+    def broken(*_):
+        raise GoldError("no gold answer")
+
+    monkeypatch.setattr(problems, "verify", broken)
+    with pytest.raises(IbtpoError, match="no response of iteration 0 could be scored"):
+        train(world, tmp_path / "run")
 
 
 def test_what_would_train_something_else_is_refused(world, tmp_path):

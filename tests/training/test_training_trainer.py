@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from accelerate import DistributedType
 from datasets import Dataset
 from peft import LoraConfig
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -244,8 +245,21 @@ def test_a_model_that_cannot_share_prefixes_takes_the_plain_forward(world, tmp_p
     assert not trainer.sharing
     caplog.clear()
     assert trainer._can_share() is False
-    assert [record.getMessage() for record in caplog.records] == ["prefixes are not shared, the plain forward is used: it is odd"]
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message == "prefixes are not shared, the plain forward is used: it is odd; set train.prefix_sharing: false"
     trainer.train()
+
+
+def test_what_shares_no_prefixes_and_what_flex_cannot(world, tmp_path, caplog):
+    trainer = make(world, tmp_path, position)
+    trainer.flex, trainer.model.config.attention_dropout = True, 0.1
+    with pytest.raises(ValueError, match=r"FlexAttention knows no dropout: set train\.prefix_kernel: sdpa"):
+        trainer._can_share()
+    trainer.accelerator.state._shared_state["distributed_type"], before = DistributedType.DEEPSPEED, trainer.accelerator.distributed_type
+    try:
+        assert not trainer._can_share() and "ZeRO 3" in caplog.text
+    finally:
+        trainer.accelerator.state._shared_state["distributed_type"] = before
 
 
 @pytest.mark.parametrize("sharing", [True, False])
@@ -273,7 +287,7 @@ def test_signals_are_those_of_the_policy_and_its_reference(world, tmp_path, shar
 
 
 def test_signals_without_a_reference_are_refused(world, tmp_path):
-    with pytest.raises(ValueError, match=r"set regulariser\.kl > 0"):
+    with pytest.raises(ValueError, match=r"set regulariser\.kl"):
         make(world, tmp_path, position, beta=0.0, ours={"signals": True})
 
 

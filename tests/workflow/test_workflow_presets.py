@@ -18,7 +18,7 @@ SHELLS = """
 import json, sys
 from ibtpo.__main__ import _parser
 from ibtpo.operations.workflow import jobs
-found = [job for job in jobs(sys.argv[1], {}) if job.shell]
+found = [job for job in jobs(sys.argv[1], {}, sys.argv[2]) if job.shell]
 print(json.dumps([[job.rule, vars(_parser().parse_args(job.arguments))] for job in found]))
 """
 REAL = {"link_model": 1, "build_problems": 2, "corpus": 1, "benchmark": 11}  # training data is checked against every benchmark
@@ -44,9 +44,9 @@ def project(tmp_path_factory):
     return Project(tmp_path_factory.mktemp("presets") / "a project")
 
 
-def commands(project, preset):
-    """Rule and arguments of every job below `all` that runs a command; a line that does not parse ends this with its error."""
-    command = [sys.executable, "-c", SHELLS, preset]
+def commands(project, preset, target="all"):
+    """Rule and arguments of every job below a target that runs a command; a line that does not parse ends this with its error."""
+    command = [sys.executable, "-c", SHELLS, preset, target]
     done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
@@ -59,6 +59,15 @@ def test_the_right_jobs_with_command_lines_that_parse(project, preset):
     assert {arguments["preset"] for _, arguments in found} == {preset}
     trainings = [arguments for rule, arguments in found if rule == "train"]
     assert len({(arguments["method"], arguments["seed"]) for arguments in trainings}) == len(trainings)
+
+
+@pytest.mark.parametrize("preset", ["qwen3-8b", "llama3.1-8b-code", "erpo-qwen2.5-1.5b", "small-real"])
+def test_what_is_fetched_is_all_that_is_needed(project, preset):
+    """Training data is cleaned against benchmarks that are never measured, and nothing fetches them later."""
+    corpora = load(preset).corpora
+    needed = {arguments["name"] for rule, arguments in commands(project, preset) if rule in ("benchmark", "corpus")}
+    fetched = {arguments["name"] for rule, arguments in commands(project, preset, "fetch") if rule == "fetch_one"}
+    assert {corpora.folder(name) for name in fetched} == {corpora.folder(name) for name in needed if corpora.sources[name].hub}
 
 
 @pytest.mark.parametrize("preset", ["smoke", "small-real"])

@@ -47,6 +47,26 @@ def test_what_would_run(real):
     assert not {"build_data", "train_policy", "fetch_model", "fetch_one"} & set(jobs), "nothing is fetched by itself"
 
 
+def test_a_corrected_folder_is_linked_again_and_the_same_weights_leave_the_rest_alone(real, tmp_path):
+    """`snakemake policy` by itself: another call then finds the done.json that it knows."""
+    project, given = real.project.copy(tmp_path / "a copy"), ("--configfile", "mine.yaml")
+    project.snakemake("policy", *given)
+    trained = real.paths.run("grpo-seed0") / "done.json"
+    for path in (real.paths.data / "done.json", trained):
+        project.path(path).parent.mkdir(parents=True, exist_ok=True)
+        project.path(path).write_text("{}")
+    project.snakemake("--touch", str(trained), "--forcerun", "train", *given)
+    assert project.jobs(str(trained), *given) == {}
+
+    place = project.folder / "models" / "double"
+    moved = (*given, "--config", "policy={folder: models/elsewhere}")
+    place.rename(place.with_name("elsewhere"))
+    assert project.jobs(str(trained), *moved) == {"link_model": 1, "train": 1}, "in one go nobody knows yet that the content stays"
+    assert project.jobs("policy", *moved) == {"link_model": 1, "policy": 1}
+    project.snakemake("policy", *moved)
+    assert project.jobs(str(trained), *moved) == {}
+
+
 def test_missing_data_and_models_are_told_by_the_job_that_needs_them(real, tmp_path):
     """A fresh clone with nothing in it but the preset: each log says what to fetch."""
     project = Project(tmp_path / "bare")

@@ -40,7 +40,8 @@ PYTHON = "python" if CONDA else sys.executable  # a conda environment (envs/*.ya
 CLI = shlex.join([PYTHON, *MODULE])
 
 RUNS = {PATHS.run(name).name: name for name in PATHS.runs}  # name of the folder of a run -> name of its policy
-SAMPLED = {PATHS.key(f"samples-{name}").removeprefix("samples-"): name for name in PATHS.policies}  # with hash -> name of the policy
+# with hash -> name of the policy; samples and their scores have hashes of their own
+SAMPLED, SCORED = ({PATHS.key(f"{kind}-{name}").removeprefix(f"{kind}-"): name for name in PATHS.policies} for kind in ("samples", "scores"))
 
 
 def one_of(names):
@@ -70,6 +71,7 @@ LIGHT_ENV, HEAVY_ENV = (f"../../envs/{device}.yaml" if CONDA else None for devic
 wildcard_constraints:
     run=one_of(RUNS),
     sampled=one_of(SAMPLED),
+    scored=one_of(SCORED),
 
 
 onstart:

@@ -8,12 +8,14 @@ INPUTS
 OUTPUTS
     results/corpora/<name>-<hash>/<name>.parquet, .json, .md    a benchmark or a cleaned training set, and its report
 TARGETS
-    snakemake fetch                 fetch the data sets of a real preset, all in the tiny one; `snakemake <data_root>/<name>/origin.json` one
+    snakemake fetch                 the data sets that a real preset needs, all in tiny; `snakemake <data_root>/<name>/origin.json` one
     snakemake corpora               build them
 """
 
 CORPORA = CONFIG.corpora
-USED = dict.fromkeys([*CONFIG.problems.train, *CONFIG.problems.validation, *CONFIG.evaluate.benchmarks])
+USED = {*CONFIG.problems.train, *CONFIG.problems.validation, *CONFIG.evaluate.benchmarks}
+if USED & {*CORPORA.trainings}:
+    USED |= {*CORPORA.checked}  # what training data is cleaned against
 NAMES = [name for name in CORPORA.sources if name in USED] or list(CORPORA.sources)
 HASHES = "|".join(PATHS.corpus(name).parent.name.removeprefix(f"{name}-") for name in CORPORA.sources)
 FETCHED = {str(CORPORA.folder(name)): name for name in CORPORA.sources if CORPORA.sources[name].hub}  # by folder; some sets share theirs

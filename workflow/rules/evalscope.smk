@@ -14,6 +14,10 @@ if CONFIG.evaluate.runner == "evalscope":
     ruleorder: evalscope > sample
     ruleorder: judge > score
 
+    def reviews_of(policy):
+        """EvalScope's verdicts, named as the samples are."""
+        return ROOT / "artifacts" / f"{PATHS.key(f'samples-{policy}').replace('samples', 'reviews', 1)}.parquet"
+
     rule evalscope:
         input:
             policy=lambda wildcards: PATHS.run(SAMPLED[wildcards.sampled]) / "done.json",
@@ -43,24 +47,24 @@ if CONFIG.evaluate.runner == "evalscope":
 
     rule judge:
         input:
-            samples=ROOT / "artifacts" / "samples-{sampled}.parquet",
-            reviews=ROOT / "artifacts" / "reviews-{sampled}.parquet",
+            samples=lambda wildcards: PATHS.computed(f"samples-{SCORED[wildcards.scored]}"),
+            reviews=lambda wildcards: reviews_of(SCORED[wildcards.scored]),
             data=PATHS.benchmarks / "done.json",
         output:
-            scores=ROOT / "artifacts" / "scores-{sampled}.parquet",
-            rows=ROOT / "disagreements" / "{sampled}.csv",
-            page=ROOT / "disagreements" / "{sampled}.md",
+            scores=ROOT / "artifacts" / "scores-{scored}.parquet",
+            rows=ROOT / "disagreements" / "{scored}.csv",
+            page=ROOT / "disagreements" / "{scored}.md",
         params:
             data=PATHS.benchmarks,
-            method=lambda wildcards: PATHS.policies[SAMPLED[wildcards.sampled]][0],
-            seed=lambda wildcards: PATHS.policies[SAMPLED[wildcards.sampled]][1],
-            report=lambda wildcards: ROOT / "disagreements" / wildcards.sampled,
+            method=lambda wildcards: PATHS.policies[SCORED[wildcards.scored]][0],
+            seed=lambda wildcards: PATHS.policies[SCORED[wildcards.scored]][1],
+            report=lambda wildcards: ROOT / "disagreements" / wildcards.scored,
         log:
-            LOGS / "judge" / "{sampled}.log",
+            LOGS / "judge" / "{scored}.log",
         benchmark:
-            BENCHMARKS / "judge" / "{sampled}.tsv"
+            BENCHMARKS / "judge" / "{scored}.tsv"
         message:
-            "Comparing EvalScope's verdicts on {wildcards.sampled} with ours"
+            "Comparing EvalScope's verdicts on {wildcards.scored} with ours"
         threads: LIGHT.threads
         resources:
             **reserve(LIGHT),

@@ -42,20 +42,20 @@ rule sample:
 
 rule score:
     input:
-        samples=ROOT / "artifacts" / "samples-{sampled}.parquet",
+        samples=lambda wildcards: PATHS.computed(f"samples-{SCORED[wildcards.scored]}"),
         data=PATHS.benchmarks / "done.json",
     output:
-        ROOT / "artifacts" / "scores-{sampled}.parquet",
+        ROOT / "artifacts" / "scores-{scored}.parquet",
     params:
         data=PATHS.benchmarks,
-        method=lambda wildcards: PATHS.policies[SAMPLED[wildcards.sampled]][0],
-        seed=lambda wildcards: PATHS.policies[SAMPLED[wildcards.sampled]][1],
+        method=lambda wildcards: PATHS.policies[SCORED[wildcards.scored]][0],
+        seed=lambda wildcards: PATHS.policies[SCORED[wildcards.scored]][1],
     log:
-        LOGS / "score" / "{sampled}.log",
+        LOGS / "score" / "{scored}.log",
     benchmark:
-        BENCHMARKS / "score" / "{sampled}.tsv"
+        BENCHMARKS / "score" / "{scored}.tsv"
     message:
-        "Scoring the samples of {wildcards.sampled}"
+        "Scoring the samples of {wildcards.scored}"
     threads: LIGHT.threads
     resources:
         **reserve(LIGHT),

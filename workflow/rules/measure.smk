@@ -1,7 +1,7 @@
 """Measurements: what sampling costs (Tables 7 and 8, Figure 8), policies with longer responses (Table 9), and the benchmarks.
 
-A job whose result is a time takes all cores, so that no other job of this machine runs beside it; it computes on as many threads as
-training does.
+A job whose result is a time takes all cores, so that no other job of this machine runs beside it, and on Slurm the whole node; it computes
+on as many threads as training does.
 
 INPUTS
     results/<preset>/policy/<hash>/, results/<preset>/data/<hash>/    unless a random model is measured
@@ -18,11 +18,16 @@ TARGETS
 """
 
 COSTS = {PATHS.key(f"costs-{name}").removeprefix("costs-"): name for name in CONFIG.measurements}  # with hash -> name
-LONGER = {  # tokens, policy and hash -> (tokens, policy)
-    PATHS.key(f"samples{tokens}-{name}").removeprefix("samples"): (tokens, name)
-    for tokens in CONFIG.evaluate.longer
-    for name in PATHS.policies
-}
+# tokens, policy and hash -> (tokens, policy)
+LONGER, LONGER_SCORED = (
+    {
+        PATHS.key(f"{kind}{tokens}-{name}").removeprefix(kind): (tokens, name)
+        for tokens in CONFIG.evaluate.longer
+        for name in PATHS.policies
+    }
+    for kind in ("samples", "scores")
+)
+EXCLUSIVE = reserve(HEAVY) | {"slurm_extra": "--exclusive"}  # the whole node; without Slurm nobody reads it
 ALONE = f"OMP_NUM_THREADS={HEAVY.threads} MKL_NUM_THREADS={HEAVY.threads}"  # Snakemake sets both to all cores, and torch takes the second
 
 
@@ -49,7 +54,7 @@ rule measure:
         "Measuring {params.name}"
     threads: workflow.cores or HEAVY.threads
     resources:
-        **reserve(HEAVY),
+        **EXCLUSIVE,
     conda:
         HEAVY_ENV
     shell:
@@ -92,22 +97,22 @@ rule sample_longer:
 
 use rule score as score_longer with:
     input:
-        samples=ROOT / "artifacts" / "samples{longer}.parquet",
+        samples=lambda wildcards: PATHS.computed("samples{}-{}".format(*LONGER_SCORED[wildcards.longer_scored])),
         data=PATHS.benchmarks / "done.json",
     output:
-        ROOT / "artifacts" / "scores{longer}.parquet",
+        ROOT / "artifacts" / "scores{longer_scored}.parquet",
     params:
         data=PATHS.benchmarks,
-        method=lambda wildcards: PATHS.policies[LONGER[wildcards.longer][1]][0],
-        seed=lambda wildcards: PATHS.policies[LONGER[wildcards.longer][1]][1],
+        method=lambda wildcards: PATHS.policies[LONGER_SCORED[wildcards.longer_scored][1]][0],
+        seed=lambda wildcards: PATHS.policies[LONGER_SCORED[wildcards.longer_scored][1]][1],
     log:
-        LOGS / "score" / "{longer}.log",
+        LOGS / "score" / "{longer_scored}.log",
     benchmark:
-        BENCHMARKS / "score" / "{longer}.tsv"
+        BENCHMARKS / "score" / "{longer_scored}.tsv"
     wildcard_constraints:
-        longer=one_of(LONGER),
+        longer_scored=one_of(LONGER_SCORED),
     message:
-        "Scoring the samples of {wildcards.longer}"
+        "Scoring the samples of {wildcards.longer_scored}"
 
 
 rule midsize:
@@ -140,7 +145,7 @@ for BENCHMARKED_NAME, COMMAND in BENCHMARKED.items():
             f"Running the benchmark {BENCHMARKED_NAME}"
         threads: workflow.cores or HEAVY.threads
         resources:
-            **reserve(HEAVY),
+            **EXCLUSIVE,
         conda:
             HEAVY_ENV
         shell:

@@ -36,9 +36,10 @@ if CONFIG.policy.card:
 
     rule link_model:
         output:
-            done=PATHS.policy / "done.json",  # the local model is not declared: the job says itself what is missing, and it may move
+            done=PATHS.policy / "done.json",  # the local model is not declared: the job says itself what is missing
         params:
             out=PATHS.policy,
+            folder=str(CONFIG.policy.place),  # another one is linked again; Snakemake compares text, and no path
             card=CONFIG.policy.card,
         log:
             LOGS / "policy" / f"{PATHS.policy.name}.log",

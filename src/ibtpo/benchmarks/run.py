@@ -10,12 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ibtpo import IbtpoError
 from ibtpo.benchmarks import outputs, server
 from ibtpo.benchmarks.rows import read_problems, rows
 from ibtpo.config.models import Config
 from ibtpo.engines import make_engine
-from ibtpo.io import sha256, write_json, write_parquet, write_record, write_text
+from ibtpo.io import exclusive, sha256, write_json, write_parquet, write_record, write_text
 
 RUN = "run"  # EvalScope's own folder, in the work folder
 RETRIES = {"retries": 3, "retry_interval": 5}  # of a request, seconds between them
@@ -27,14 +29,25 @@ def evaluate(config: Config, policy_dir: str, name: str, data_dir: str, work: st
 
     Writes `out` (columns of `samples-<policy>`) and `reviews` (benchmark, uid, sample, reward, status, gold, extracted). work: a folder
     for EvalScope's files, from which a run that was killed goes on; it belongs to one policy, one set of problems and one way of
-    sampling. Raises IbtpoError if it was made with others, ServerError if vLLM's server does not come up, SandboxError for programs.
+    sampling. Raises IbtpoError if it was made with others or another process is at work in it, ServerError if vLLM's server does not come
+    up, SandboxError for programs.
     """
     work = Path(work)
     problems = {
         benchmark: read_problems(Path(data_dir) / "benchmarks" / f"{benchmark}.parquet") for benchmark in config.evaluate.benchmarks
     }
-    _claim(work, config, name, Path(data_dir))
-    outputs.repair(work / RUN)
+    with exclusive(work):
+        _claim(work, config, name, Path(data_dir))
+        outputs.repair(work / RUN)
+        registered = _answer(config, Path(policy_dir), name, problems, work)
+        sampled, reviewed = outputs.frames(work / RUN, name, problems, registered, config.evaluate.samples)
+        write_record(out)
+        write_parquet(reviewed, reviews)
+        write_parquet(sampled, out)
+
+
+def _answer(config: Config, policy_dir: Path, name: str, problems: dict[str, pd.DataFrame], work: Path) -> dict[str, str]:
+    """Has EvalScope ask what is not answered yet, and judge it. Returns EvalScope's name of each benchmark."""
     with _logging_kept(), ExitStack() as stack:
         from evalscope.run import run_task
 
@@ -46,12 +59,9 @@ def evaluate(config: Config, policy_dir: str, name: str, data_dir: str, work: st
             lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows(benchmark, frame))
             write_text("".join(lines), folder / adapters.file_name(benchmark, frame))
             registered[benchmark] = adapters.register(benchmark, frame, str(folder))
-        model = models.Deferred(name, lambda: stack.enter_context(_model(config, Path(policy_dir), name, work / "server.log")))
+        model = models.Deferred(name, lambda: stack.enter_context(_model(config, policy_dir, name, work / "server.log")))
         run_task(_task(config, model, list(registered.values()), work / RUN))
-    sampled, reviewed = outputs.frames(work / RUN, name, problems, registered, config.evaluate.samples)
-    write_record(out)
-    write_parquet(reviewed, reviews)
-    write_parquet(sampled, out)
+    return registered
 
 
 def _task(config: Config, model: Any, benchmarks: list[str], run: Path):

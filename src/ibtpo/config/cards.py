@@ -30,6 +30,8 @@ class Card(Strict):
     pad_id: NonNegativeInt | None
     vocabulary: PositiveInt = Field(description="tokens of the tokenizer, added ones included")
     logits: PositiveInt = Field(description="width of the model's output; ids from `vocabulary` on are padding, and must never be sampled")
+    layers: PositiveInt | None = Field(default=None, description="transformer blocks; with the width they tell the sizes of a family apart")
+    width: PositiveInt | None = Field(default=None, description="of the residual stream (hidden_size)")
     template_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$", description="of the chat template's text")
     delimiter_tokens: PositiveInt | None = Field(default=None, description='entries of the vocabulary whose text contains "\\n\\n"')
     delimiters: dict[str, NonNegativeInt] = Field(default={}, description="texts that end a step, and the one token that each is")

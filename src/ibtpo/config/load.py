@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from difflib import get_close_matches
+from functools import reduce
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,6 +16,7 @@ from ibtpo.config.models import Config
 
 FOLDER = Path("config")  # relative to the working directory
 METHODS = "methods.yaml"  # samplers and methods, shared by all presets
+UNSHOWN = {"artifacts", "outputs", "tables", "figures", "resources", "plan", "corpora.data_root", "policy.folder"}  # change no number
 DATASETS = "datasets.yaml"  # sources and cleaning of real data, shared by all presets under the key `corpora`
 
 
@@ -31,15 +33,26 @@ def load(preset: str | Path = "tiny", overrides: dict[str, Any] | None = None) -
     path = _find(preset)
     datasets = path.with_name(DATASETS)  # not needed where all problems are of the tiny world
     shared = [read_yaml(path.with_name(METHODS)), {"corpora": read_yaml(datasets)} if datasets.is_file() else {}]
-    layers = [*shared, _layers(path), _typed(overrides or {}), {"preset": path.stem}]
-    content: dict[str, Any] = {}
-    for layer in layers:
-        content = _merge(content, layer)
+    plain = reduce(_merge, [*shared, _layers(path), {"preset": path.stem}], {})
+    content = _merge(plain, _typed(overrides or {}) | {"preset": path.stem})
     try:
         # JSON, for there "strict" takes a list for a tuple but never a text for a number
-        return Config.model_validate_json(json.dumps(content, default=str), strict=True)
+        config = Config.model_validate_json(json.dumps(content, default=str), strict=True)
     except ValidationError as error:
         raise ConfigError(f"preset {path.stem!r}: {explain(error)}") from None
+    config._changed = _changed(plain, content)
+    return config
+
+
+def _changed(plain: Any, content: Any, key: str = "") -> dict[str, Any]:
+    """The keys whose values are not the preset's, but for those that change no number."""
+    if key in UNSHOWN or plain == content:
+        return {}
+    if not isinstance(content, dict):
+        return {key: content}
+    below = plain if isinstance(plain, dict) else {}
+    parts = [_changed(below.get(name), value, f"{key}.{name}" if key else name) for name, value in content.items()]
+    return {name: value for part in parts for name, value in part.items()}
 
 
 def _find(preset: str | Path) -> Path:
@@ -47,8 +60,9 @@ def _find(preset: str | Path) -> Path:
     if path.suffix not in (".yaml", ".yml"):
         path = FOLDER / f"{preset}.yaml"
     if not path.is_file():
-        known = sorted(file.stem for file in path.parent.glob("*.yaml") if file.name not in (METHODS, DATASETS))
-        raise ConfigError(f"there is no preset {path.stem!r} ({path} does not exist). Known presets: {', '.join(known) or 'none'}.")
+        names = sorted(file.stem for file in path.parent.glob("*.yaml") if file.name not in (METHODS, DATASETS))
+        known = ", ".join(names) or f"none in {path.parent}; run this in the folder of the project"
+        raise ConfigError(f"there is no preset {path.stem!r} ({path} does not exist). Known presets: {known}.")
     return path
 
 

@@ -5,11 +5,12 @@ Values marked [OURS] are choices of this project; the paper does not state them.
 
 from __future__ import annotations
 
+import json
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveInt, PrivateAttr, model_validator
 
 from ibtpo.config.corpora import Corpora
 from ibtpo.config.evalscope import EvalScope
@@ -17,6 +18,7 @@ from ibtpo.config.measurements import Case, Measurement
 from ibtpo.config.methods import Loss, Method, Sampler
 from ibtpo.config.plan import Plan
 from ibtpo.config.real import Problems
+from ibtpo.config.resources import Resources
 from ibtpo.config.strict import FILE_NAME, Strict
 
 _CHAIN_SUM = {"family": "chain-sum", "min_digits": 1, "max_digits": 1}
@@ -151,7 +153,11 @@ class Train(Strict):
     probe_draws: int = Field(5, gt=0, description="[OURS] fresh rollouts per step node in the probe")
     probe_seeds: int = Field(4, gt=0, description="[OURS] seed trajectories per problem in the probe")
     checkpoint_every: int = Field(10, gt=0, description="iterations between checkpoints")
-    micro_batch: int = Field(0, ge=0, description="sequences per forward pass, changes memory and speed only; 0 = the whole minibatch")
+    micro_batch: int = Field(
+        0,
+        ge=0,
+        description="sequences per forward pass, whole trees with prefix_sharing; changes memory and speed only; 0 = the whole minibatch",
+    )
     gradient_checkpointing: bool = Field(False, description="activations are computed again, not kept; changes memory and speed only")
     prefix_sharing: bool = Field(True, description="computes each distinct prefix of a minibatch once, changes memory and speed only")
     prefix_kernel: Literal["sdpa", "flex"] = Field(
@@ -223,28 +229,6 @@ class Forest(Strict):
     samplers: tuple[str, ...] = Field((), description="samplers that grow the trees, whatever the policy was trained with")
 
 
-class Job(Strict):
-    """What a scheduler reserves for one job."""
-
-    memory_mb: int = Field(gt=0, description="memory in MB; each retry gets as much again")
-    minutes: int = Field(gt=0, description="run time; each retry gets as much again")
-    threads: int = Field(1, gt=0, description="CPU cores")
-    gpus: int = Field(0, ge=0, description="GPUs; 0 asks for none")
-
-
-class Resources(Strict):
-    """Classes of jobs: reinforcement learning (without a word of its own, as heavy), what else runs a policy, and what runs none."""
-
-    train: Job = Job(memory_mb=3000, minutes=60)
-    heavy: Job = Job(memory_mb=3000, minutes=60)
-    light: Job = Job(memory_mb=1000, minutes=10)
-
-    @model_validator(mode="before")
-    @classmethod
-    def heavy_training(cls, value: Any) -> Any:
-        return {"train": value["heavy"]} | value if isinstance(value, dict) and "heavy" in value else value
-
-
 class Config(Strict):
     preset: str
     seeds: tuple[NonNegativeInt, ...] = Field(
@@ -273,6 +257,23 @@ class Config(Strict):
     resources: Resources = Resources()
     plan: Plan = Plan()
     corpora: Corpora = Corpora()
+
+    _changed: dict[str, Any] = PrivateAttr(default_factory=dict)  # key -> value, where the preset was overridden
+
+    @property
+    def changes(self) -> str:
+        """What overrides changed of the preset, in words; empty if nothing that could change a number."""
+        return ", ".join(f"{key} = {json.dumps(value)}" for key, value in self._changed.items())
+
+    @property
+    def title(self) -> str:
+        """The preset as headings name it."""
+        return f"{self.preset} (changed)" if self.changes else self.preset
+
+    @property
+    def described(self) -> str:
+        """The preset as captions name it."""
+        return f"{self.preset} with {self.changes}" if self.changes else self.preset
 
     def wanted(self, *outputs: str) -> bool:
         """Whether any of these tables and figures is to be made."""
@@ -374,6 +375,11 @@ class Config(Strict):
     @model_validator(mode="after")
     def sense(self) -> Config:
         """No method asks for what its parts or the engine cannot do."""
+        if self.evaluate.longer and self.evaluate.runner == "evalscope":
+            raise ValueError(
+                "evaluate.longer: Table 9 would hold EvalScope's samples against our own. Set evaluate.runner: own, or leave it empty and "
+                "take a preset with a longer sampling.max_tokens, such as qwen3-8b-4k"
+            )
         if self.train.prefix_kernel == "flex" and self.engine.device == "cpu":
             raise ValueError("train.prefix_kernel: FlexAttention has gradients on a GPU only (engine.device: cuda). Take sdpa")
         for name, method in self.methods.items():

@@ -61,7 +61,8 @@ class Paths:
             content = slices.costs(self.config, name)
         else:
             longer = kind.removeprefix("samples").removeprefix("scores")  # "scores256": with at most 256 tokens
-            content = slices.samples(self.config, *self.policies[name], int(longer or 0))
+            slice_of = slices.scores if kind.startswith("scores") else slices.samples
+            content = slice_of(self.config, *self.policies[name], int(longer or 0))
         return f"{artifact}-{slice_hash(content)}"
 
     def computed(self, artifact: str) -> Path:

@@ -25,13 +25,15 @@ REVISION = {
     "comparison": 2,
     "offline": 1,
     "forest": 1,
-    "costs": 1,
+    "costs": 2,
+    "scores": 0,
     "problems": 1,
     "corpora": 1,
 }  # raise one when a change of the code changes its numbers
 # keys of policy and train that change speed, memory and where metrics are shown only
 SPEED = {"checkpoint_every", "micro_batch", "gradient_checkpointing", "processes", "parallel", "trackers"}
 SPEED |= {"prefix_sharing", "prefix_kernel"}
+CHECKED = {"licence", "template_sha256", "delimiter_tokens", "delimiters", "layers", "width"}  # of a card: filled in, they change nothing
 BASE = "base"  # name of the policy before reinforcement learning
 
 
@@ -55,19 +57,23 @@ def benchmarks(config: Config) -> dict[str, Any]:
     """Slice of the benchmarks."""
     if not config.problems.train:
         return data(config)
-    return _problems(config, *config.evaluate.benchmarks) | {"benchmarks": list(config.evaluate.benchmarks)}
+    chosen = {"benchmarks": list(config.evaluate.benchmarks), "benchmark": config.problems.benchmark}
+    return _problems(config, *config.evaluate.benchmarks) | chosen
 
 
 def _problems(config: Config, *names: str) -> dict[str, Any]:
     """What the problems of these names are made of."""
     sets = [name for name in names if name in config.corpora.sources]
+    tasks = {  # a task's benchmark is drawn before its other problems
+        "world": _plain(config.world),
+        "shots": config.problems.shots,
+        "benchmark": config.problems.benchmark,
+    }
     return {
         "revision": REVISION["problems"],
         "system": config.problems.system,
-        "shots": config.problems.shots,
-        "benchmark": config.problems.benchmark,  # a task's benchmark is drawn before its other problems
         "corpora": {name: corpus(config, name) for name in sets},
-        "world": _plain(config.world) if len(sets) < len(names) else None,
+        **(tasks if len(sets) < len(names) else {}),
     }
 
 
@@ -86,7 +92,7 @@ def corpus(config: Config, name: str) -> dict[str, Any]:
 def policy(config: Config) -> dict[str, Any]:
     if config.policy.card:
         card = load_card(config.policy.card)
-        return {"revision": REVISION["policy"], "model": _plain(card, {"licence"}), "eos": config.policy.eos}
+        return {"revision": REVISION["policy"], "model": _plain(card, CHECKED), "eos": config.policy.eos}
     return {"revision": REVISION["policy"], "data": data(config), "policy": _plain(config.policy, SPEED)}
 
 
@@ -122,6 +128,11 @@ def samples(config: Config, method: str, seed: int, max_tokens: int = 0) -> dict
         return content | {"sampling": _plain(config.sampling.model_copy(update={"max_tokens": max_tokens}))}
     runner = {"evalscope": _plain(config.evalscope, {"concurrency", "start_minutes"})}
     return content | runner if config.evaluate.runner == "evalscope" else content
+
+
+def scores(config: Config, method: str, seed: int, max_tokens: int = 0) -> dict[str, Any]:
+    """Slice of the scores of these samples: other verifiers judge the same samples anew."""
+    return samples(config, method, seed, max_tokens) | ({"scores": REVISION["scores"]} if REVISION["scores"] else {})
 
 
 def comparison(config: Config, strategy: str) -> dict[str, Any]:
@@ -167,6 +178,8 @@ def costs(config: Config, measurement: str) -> dict[str, Any]:
         "revision": REVISION["costs"],
         **(_with(data, config, BASE, config.seeds[0]) if row.model == "policy" else {}),
         "measurement": _plain(row),
+        "cases": config.cases(measurement),
+        "threads": row.threads or config.resources.heavy.threads,
         "samplers": {name: _plain(config.samplers[name]) for name in row.samplers},
         "sampling": _plain(config.sampling),
         "engine": _plain(config.engine),

@@ -100,7 +100,8 @@ def _layout(source: Source, row: dict[str, Any], path: Path, line: int) -> Layou
     found = layout(source.kind, set(row))
     if found is None:
         missing, there = ", ".join(nearest(source.kind, set(row))), ", ".join(row) or "none"
-        raise DataError(f"{path}, line {line} lacks the column(s) {missing} of {source.kind} problems; it has {there}: fetch it again")
+        remedy = "fetch it again" if source.hub else "rename its columns"
+        raise DataError(f"{path}, line {line} lacks the column(s) {missing} of {source.kind} problems; it has {there}: {remedy}")
     return found
 
 

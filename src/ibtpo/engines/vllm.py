@@ -27,8 +27,9 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "CRITICAL",  # errors arrive as exceptions; in the log they come with a dump of the whole batch
     "OMP_NUM_THREADS": "1",
-    "TORCHDYNAMO_DISABLE": "1",  # vLLM compiles small functions even when eager; that needs a C++ compiler and a path without spaces
 }
+# vLLM compiles small functions even when eager; on a CPU that needs a C++ compiler and a path without spaces
+ON_CPU = {"TORCHDYNAMO_DISABLE": "1"}
 CPU_BLOCK = 32  # the CPU attention kernel serves multiples of this many tokens
 
 
@@ -54,7 +55,8 @@ class VllmEngine(Queue):
     ):
         if importlib.util.find_spec("vllm") is None:
             raise EngineError("engine.kind is 'vllm' but vLLM is not installed: install it or set engine.kind: transformers")
-        os.environ.update({name: os.environ.get(name, value) for name, value in ENVIRONMENT.items()})
+        environment = ENVIRONMENT | (ON_CPU if engine.device == "cpu" else {})  # training compiles too on a GPU (train.prefix_kernel: flex)
+        os.environ.update({name: os.environ.get(name, value) for name, value in environment.items()})
         logging.getLogger("vllm").setLevel(os.environ["VLLM_LOGGING_LEVEL"])
         settings = {
             "model": str(model_dir),

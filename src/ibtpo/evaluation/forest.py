@@ -11,6 +11,7 @@ import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,35 +33,42 @@ from ibtpo.rollout.scheduler import Task, run, stable_seed
 from ibtpo.samplers import Branch
 from ibtpo.tree import Node, ReasoningTree, density, ib_score, ratio
 
+SLICE = 256  # tokens whose logits are in float64 at once: of 2048 with a vocabulary of 150,000 each copy would take 2.5 GB
+
 
 def main(config: Config, model_dir: str, name: str, sampler: str, data_dir: str, out: str) -> None:
     """Writes `forest-<name>-<sampler>`, one row per node: method, seed, sampler, uid, family, prompt, answer, and the columns of `rows`.
 
-    Resumes after a kill. Raises IbtpoError if there is no sampler of that name.
+    A kill loses all of it, which is minutes. Raises IbtpoError if there is no sampler of that name or another process is at work on `out`.
     """
     if sampler not in config.samplers:
         raise IbtpoError(f"there is no sampler {sampler!r}; known: {', '.join(config.samplers)}")
     spec, file = config.samplers[sampler], Path(data_dir) / f"{config.forest.source}.parquet"
     problems, answers = spread(load_problems(file), config.forest.problems), read_parquet(file).set_index("uid")["answer"]
-    engine = make_engine(config.engine.kind, model_dir, config.sampling, config.engine, pi=spec.pi)
-    model = AutoModelForCausalLM.from_pretrained(model_dir, dtype=torch.float32).to(config.engine.device).eval()
-    prompter = Prompter(AutoTokenizer.from_pretrained(model_dir), config.sampling.max_tokens)
     method, seed = policy_of(name, config.seeds[0])
-    draw = stable_seed("forest", config.seeds[0])
 
-    def look(part: list[Problem]) -> list[list[dict]]:
-        growths = [Growth(prompter.task(problem, spec, draw), spec) for problem in part]
-        run([growth.task for growth in growths], engine, config.engine.mode, draw, progress=bar)
+    def look(_) -> list[list[dict]]:
+        growths = grow(config, model_dir, spec, problems, f"forest {name} {sampler}")
+        model = AutoModelForCausalLM.from_pretrained(model_dir, dtype=torch.float32).to(config.engine.device).eval()
         found = []
-        for problem, growth in zip(part, growths, strict=True):
+        for problem, growth in zip(problems, growths, strict=True):
             entropy = [entropies(model, growth.task.prompt_ids, t.ids, config.sampling.temperature) for t in growth.tree.trajectories]
             known = {"uid": problem.uid, "family": problem.family, "prompt": problem.prompt, "answer": str(answers[problem.uid])}
-            found.append([{"method": method, "seed": seed, "sampler": sampler, **known, **row} for row in rows(growth, entropy)])
-        return found
+            found += [{"method": method, "seed": seed, "sampler": sampler, **known, **row} for row in rows(growth, entropy)]
+        return [found]
 
-    with progress(f"forest {name} {sampler}", len(problems) * spec.group_size, "sample") as bar:
-        collect(out, problems, lambda problem: problem.uid, look, spec.group_size)
-    engine.close()
+    collect(out, ["all problems"], str, look, responses=1)
+
+
+def grow(config: Config, model_dir: str, spec: Sampler, problems: Sequence[Problem], label: str) -> list[Growth]:
+    """The grown tree of each problem. The engine is gone afterwards: its memory is wanted for the model that reads the trees."""
+    prompter = Prompter(AutoTokenizer.from_pretrained(model_dir), config.sampling.max_tokens)
+    draw = stable_seed("forest", config.seeds[0])
+    growths = [Growth(prompter.task(problem, spec, draw), spec) for problem in problems]
+    engine = make_engine(config.engine.kind, model_dir, config.sampling, config.engine, pi=spec.pi)
+    with closing(engine), progress(label, len(problems) * spec.group_size, "sample") as bar:
+        run([growth.task for growth in growths], engine, config.engine.mode, draw, progress=bar)
+    return growths
 
 
 class Growth:
@@ -173,8 +181,8 @@ def entropies(model, prompt_ids: Sequence[int], ids: Sequence[int], temperature:
     if not ids:
         return []
     logits = model(torch.tensor([[*prompt_ids, *ids]], device=model.device)).logits[0, len(prompt_ids) - 1 : -1]
-    found = torch.distributions.Categorical(logits=logits.double() / temperature).entropy()
-    return [round(value, 5) for value in found.tolist()]
+    parts = [torch.distributions.Categorical(logits=part.double() / temperature).entropy() for part in logits.split(SLICE)]
+    return [round(value, 5) for value in torch.cat(parts).tolist()]
 
 
 def _first_draws(tree: ReasoningTree, entropy: Sequence[Sequence[float]]) -> dict[int, list[float]]:

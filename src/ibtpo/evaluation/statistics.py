@@ -9,8 +9,9 @@ the two half-lengths are added in quadrature (Howe 1974, JASA 69; as MOVER in Zo
 With 3 seeds t is 4.3, so a difference that depends on the luck of single runs is not told apart from 0. The noise of sampling is in both
 terms, so the interval errs on the wide side. By simulation (3 seeds, 64 problems, 95%) it covers 95% where the seeds dominate, 97% where
 the problems do, 98% where they are alike and over 99% where all is sampling noise; a two-way bootstrap, its deviations of seeds scaled by
-sqrt(S / (S - 1)), covers 79% where the seeds dominate. Rates have their interval on the logit scale: it stays within [0, 1], and covers
-94% instead of 92% at a mean of 4%. Ratios have it on the log scale.
+sqrt(S / (S - 1)), covers 79% where the seeds dominate. A rate v has the score interval (Wilson 1927, JASA 22) of as many independent
+answers as show its half-length, {p : (v - p)^2 <= k p (1 - p)} with k = half^2 / (v (1 - v)): it stays within [0, 1], is wider towards 1/2,
+and covers 94% instead of 90% at a mean of 4%. Ratios have theirs on the log scale.
 
 Tests [OURS]: sign flips, paired by problem (`permutation_test`), Holm-corrected over the rows of a table (`holm`).
 
@@ -166,11 +167,13 @@ def wilson(right: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson score interval of a proportion of n independent cases (Wilson 1927, JASA 22). Raises IbtpoError unless 0 <= right <= n."""
     if not 0 <= right <= n or n == 0:
         raise IbtpoError(f"{right} of {n} is no proportion")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share = right / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return _score_interval(right / n, NormalDist().inv_cdf((1 + confidence) / 2) ** 2 / n)
+
+
+def _score_interval(rate: float, k: float) -> tuple[float, float]:
+    """The p with (rate - p)^2 <= k p (1 - p)."""
+    half = sqrt(k * rate * (1 - rate) + k * k / 4)
+    return max(0.0, (rate + k / 2 - half) / (1 + k)), min(1.0, (rate + k / 2 + half) / (1 + k))
 
 
 @dataclass(frozen=True)
@@ -183,16 +186,17 @@ class Intervals:
     confidence: float
 
     def estimate(self, *strata: np.ndarray) -> Estimate:
-        """Mean of the means of arrays (seeds, problems). Rates, all in [0, 1], have a logit interval; if all are 0, or all 1, Wilson's."""
+        """A rate: the mean of the means of arrays (seeds, problems), with its score interval; if it is 0 or 1, Wilson's of the problems.
+
+        Raises IbtpoError if the mean is outside [0, 1]; single values may be, if they are linearised.
+        """
         value, half = _mean(strata), self._half(strata)
-        lowest, highest = min(x.min() for x in strata), max(x.max() for x in strata)
-        if lowest == highest and lowest in (0, 1):
-            low, high = wilson(int(lowest) * _problems(strata), _problems(strata), self.confidence)
-        elif lowest >= 0 and highest <= 1 and half:
-            odds, factor = value / (1 - value), exp(min(LARGEST, half / (value * (1 - value))))
-            low, high = odds / (odds + factor), 1 - 1 / (1 + odds * factor)
+        if not 0 <= value <= 1:
+            raise IbtpoError(f"a rate of {value:g} is outside [0, 1]")
+        if 0 < value < 1:
+            low, high = _score_interval(value, half**2 / (value * (1 - value)))
         else:
-            low, high = value - half, value + half
+            low, high = wilson(int(value) * _problems(strata), _problems(strata), self.confidence)
         return Estimate(value, low, high, clustered_se(strata), across_seed_se(strata))
 
     def difference(self, strata: Sequence[np.ndarray], reference: Sequence[np.ndarray]) -> Estimate:

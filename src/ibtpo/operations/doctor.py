@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ibtpo import IbtpoError
 from ibtpo.config import Config, Paths
-from ibtpo.config.models import Job
+from ibtpo.config.resources import Job
 from ibtpo.io import hardware
 from ibtpo.operations.text import aligned
 

@@ -40,8 +40,7 @@ def main(card_name: str, model: str | Path, eos: str | None = None) -> dict[str,
         if eos not in tokenizer.get_vocab():
             raise PreflightError(f"policy.eos is {eos!r}, which is no token of {model}: write one of its special tokens")
         tokenizer.eos_token = eos
-    width = AutoConfig.from_pretrained(str(model)).vocab_size
-    found = facts(tokenizer, width, card)
+    found = facts(tokenizer, AutoConfig.from_pretrained(str(model)), card)
     if wrong := differences(card, found):
         raise PreflightError(
             f"{model} is not the model of card {card_name!r}: {'; '.join(wrong)}. Take the right folder, or correct the card"
@@ -49,15 +48,17 @@ def main(card_name: str, model: str | Path, eos: str | None = None) -> dict[str,
     return found
 
 
-def facts(tokenizer: Any, logits: int, card: Card) -> dict[str, Any]:
-    """What a card says, as it is: of a Hugging Face tokenizer and the width of the model's output."""
+def facts(tokenizer: Any, config: Any, card: Card) -> dict[str, Any]:
+    """What a card says, as it is: of a Hugging Face tokenizer and the configuration of a model."""
     template = tokenizer.chat_template
     pieces = Segmenter.from_tokenizer(tokenizer).token_bytes
     return {
         "eos_id": tokenizer.eos_token_id,
         "pad_id": tokenizer.pad_token_id,
         "vocabulary": len(tokenizer),
-        "logits": logits,
+        "logits": config.vocab_size,
+        "layers": config.num_hidden_layers,
+        "width": config.hidden_size,
         "template_sha256": hashlib.sha256(template.encode()).hexdigest() if template else None,
         "delimiter_tokens": sum(DELIMITER in piece for piece in pieces),
         "delimiters": {text: tokenizer.encode(text, add_special_tokens=False) for text in card.delimiters},
@@ -73,6 +74,8 @@ def differences(card: Card, found: dict[str, Any]) -> list[str]:
         ("pad_id", "pads with token {}, the card with {}"),
         ("vocabulary", "has {} tokens, the card {}"),
         ("logits", "gives {} logits, the card {}"),
+        ("layers", "has {} layers, the card {}"),
+        ("width", "is {} wide, the card {}"),
         ("template_sha256", "has the chat template {:.12}, the card {:.12}"),
         ("delimiter_tokens", "has {} tokens with a blank line, the card {}"),
     ):

@@ -18,7 +18,7 @@ from ibtpo.prefix.attention import NAME, Flex, Gather, Sharing
 from ibtpo.prefix.trie import Trie, tries
 
 FAMILIES = ("llama", "qwen2", "qwen3")
-MEMORY = 2**31  # bytes of activations on a CPU; on a GPU half of its memory
+MEMORY = 2**31  # bytes of activations on a CPU
 LOGITS = 2**27  # logits at once
 
 
@@ -55,8 +55,10 @@ def share_prefixes(model) -> None:
 def token_limit(model) -> int:
     """Tokens of a trie whose float32 activations fit in memory: about 16 vectors of the hidden and 4 of the inner size a layer."""
     base = _plain(model)
-    config, cuda = base.config, base.device.type == "cuda"
-    memory = torch.cuda.get_device_properties(base.device).total_memory // 2 if cuda else MEMORY
+    config, memory = base.config, MEMORY
+    if base.device.type == "cuda":  # half of what weights, optimiser and an engine beside them leave
+        cached = torch.cuda.memory_reserved(base.device) - torch.cuda.memory_allocated(base.device)
+        memory = (torch.cuda.mem_get_info(base.device)[0] + cached) // 2
     return max(1, memory // 4 // (config.num_hidden_layers * (16 * config.hidden_size + 4 * config.intermediate_size)))
 
 
@@ -99,6 +101,17 @@ class Batch:
             self.distinct += len(trie.ids)
             self.parts.append(Part.of(trie, input_ids.device, flex))
         self._edges, self._target = (torch.from_numpy(array).to(input_ids.device) for array in (edges, target))
+        self._flex = flex
+
+    def level(self, parts: int) -> None:
+        """Adds tries of two tokens, whose values nobody reads, until there are `parts`.
+
+        Shards of a model are gathered for every trie, by all processes together: each must have as many.
+        """
+        missing = parts - len(self.parts)
+        if missing > 0:
+            (trie,) = tries([np.zeros(2, dtype=np.int64)], [1], 2, bucketed=not self._flex)
+            self.parts += missing * [Part.of(trie, self._edges.device, self._flex)]
 
     def spread(self, values: torch.Tensor) -> torch.Tensor:
         """Values of the edges (E,) -> (B, C), 0 at padding."""
@@ -122,7 +135,8 @@ def _tries(base, batch: Batch, temperature: float, entropy: bool, entropy_gradie
     """What `score` returns, inside the forward of the plain model."""
     results = _each(_score, [(base, part, temperature, entropy, entropy_gradient) for part in batch.parts])
     if not results:  # no token is scored; the loss still hangs on the weights, so that a step goes on
-        nothing = batch.spread(torch.zeros(0)) + 0 * sum(weight.sum() for weight in base.parameters() if weight.requires_grad)
+        weights = (weight.sum() for weight in base.parameters() if weight.requires_grad)
+        nothing = batch.spread(torch.zeros(0, device=base.device)) + 0 * sum(weights)
         return nothing, nothing if entropy else None
     return tuple(batch.spread(torch.cat(values)) if values[0] is not None else None for values in zip(*results, strict=True))
 

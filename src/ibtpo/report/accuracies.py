@@ -23,11 +23,11 @@ def accuracies(name: str, config: Config, frames: Sequence[pd.DataFrame], refere
     samples = config.evaluate.samples
     scores = read_scores(name, config, config.tables[name], frames)
     accuracy = {method: scores.means(method) for method in scores.titles}
-    measured = compared(f"Measured, preset {config.preset}: avg@{samples}", config, scores, accuracy, reference)
-    passes = averages(f"Measured, preset {config.preset}: unbiased pass@k, Avg of the benchmarks", config, scores)
+    measured = compared(f"Measured, preset {config.title}: avg@{samples}", config, scores, accuracy, reference)
+    passes = averages(f"Measured, preset {config.title}: unbiased pass@k, Avg of the benchmarks", config, scores)
     caption = (
         f"{lead} avg@{samples}: mean over problems of the mean over {samples} samples; Avg: plain mean of the benchmarks; pass@k: unbiased "
-        f"estimate from the same samples. Preset {config.preset}. {notes(config, scores)} {told_apart(measured)}"
+        f"estimate from the same samples. Preset {config.described}. {notes(config, scores)} {told_apart(measured)}"
     )
     model = model_of(name, config)
     label = f"Reported by the paper for {model}, not measured here: avg@32"
@@ -70,10 +70,10 @@ def averages(label: str, config: Config, scores: Scores) -> Grid:
     return Grid(label, "method", tuple(scores.titles.values()), tuple(Column.percent(f"pass@{k}") for k in config.evaluate.pass_at), cells)
 
 
-def notes(config: Config, scores: Scores, at_most: str = "") -> str:
-    """What every caption of accuracies says of counts, sampling (`at_most`: see there), intervals and tests."""
+def notes(config: Config, scores: Scores, at_most: str = "", verdicts: str = "") -> str:
+    """What every caption of accuracies says of counts, sampling (`at_most`: see there), intervals and `verdicts` (default: by tests)."""
     seeds = len(config.seeds)
     return (
         f"{counted(scores.problems, config.evaluate.samples, seeds)}; the base policy has one seed. {sampling(config, at_most)} "
-        f"{interval(config, seeds)} {tested(config)}"
+        f"{interval(config, seeds)} {verdicts or tested(config)}"
     )

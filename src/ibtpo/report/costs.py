@@ -18,6 +18,7 @@ from ibtpo.config.models import Config
 from ibtpo.evaluation.statistics import Estimate
 from ibtpo.report.inputs import gather
 from ibtpo.report.table import Cell, Column, Grid
+from ibtpo.report.wording import distinct
 
 TITLES = {"independent": "independent", "ibtree": "IBTree"}
 KEYS = ["what", *Case._fields]
@@ -62,10 +63,11 @@ class Costs:
         return values[OF[column]] / case.trees
 
     def title(self, case: Case) -> str:
-        """Sampler, G, and the mode where the sampler has two."""
-        sampler = self.config.samplers[case.sampler]
-        modes = len(self.measurement.modes) > 1 and sampler.name != "independent"
-        return f"{TITLES.get(sampler.name, sampler.name)}, G = {sampler.group_size}" + f", {case.mode}" * modes
+        """Sampler, G, its name where another one has the same, and the mode where the sampler has two."""
+        samplers = {name: self.config.samplers[name] for name in self.measurement.samplers}
+        titles = distinct({name: f"{TITLES.get(row.name, row.name)}, G = {row.group_size}" for name, row in samplers.items()})
+        modes = len(self.measurement.modes) > 1 and samplers[case.sampler].name != "independent"
+        return titles[case.sampler] + f", {case.mode}" * modes
 
     def cell(self, case: Case, values: np.ndarray) -> Cell | None:
         """Median and range over the repeats; each repeat has its own problems and seeds, so it counts as a seed."""
@@ -117,16 +119,23 @@ class Costs:
         (parameters, *_), m = self.facts["parameters"], self.measurement
         size = f"{parameters / 1e6:,.1f}M parameters"
         if m.model == "policy":
-            return f"The base policy of preset {self.config.preset} ({size}) on training problems."
+            return f"The base policy of preset {self.config.described} ({size}) on training problems."
         return (
-            f"A random model of {size} (preset {self.config.preset}), prompts of {m.prompt} tokens, rewards by coin; responses are cut at "
-            f"lengths drawn uniformly from {m.shortest:.0%} of the maximum up to it."
+            f"A random model of {size} (preset {self.config.described}), prompts of {m.prompt} tokens, rewards by coin; responses are cut "
+            f"at lengths drawn uniformly from {m.shortest:.0%} of the maximum up to it."
         )
 
 
-def read_costs(name: str, config: Config, measurement: str, frames: Sequence[pd.DataFrame]) -> Costs:
-    """The repeats in a `costs` artifact, for the table or figure `name`. Raises IbtpoError naming the case where one is not whole."""
+def read_costs(name: str, config: Config, measurement: str, frames: Sequence[pd.DataFrame], one: Sequence[str] = ()) -> Costs:
+    """The repeats in a `costs` artifact, for the table or figure `name`.
+
+    one: "trees", "max_tokens" where it shows one number only. Raises IbtpoError naming the key that has several, or the case that is
+    not whole.
+    """
     cases, row = config.cases(measurement), config.measurements[measurement]
+    for key in one:
+        if len(found := getattr(row, key)) > 1:
+            raise IbtpoError(f"{name} shows one number of {key}: leave one of the {len(found)} in measurements.{measurement}.{key}")
     rows = gather(name, frames, [*KEYS, "repeat", *FIGURES, *FACTS], [(measurement, *case) for case in cases])
     rows = rows.astype(dict.fromkeys([*FIGURES, "block_size"], float)).set_index(list(Case._fields)).sort_index()
     values = {}

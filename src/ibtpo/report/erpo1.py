@@ -28,12 +28,12 @@ def erpo1(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
     scores = read_scores("erpo1", config, methods, frames)
     formats = read_scores("erpo1", config, methods, [_as_format(frame) for frame in frames])
     grids = [
-        compared(f"Measured, preset {config.preset}: {what}", config, values, {m: values.means(m) for m in values.titles}, "grpo")
+        compared(f"Measured, preset {config.title}: {what}", config, values, {m: values.means(m) for m in values.titles}, "grpo")
         for what, values in [(f"accuracy, avg@{samples}", scores), ("format rate", formats)]
     ]
     caption = (
         "Accuracy, and format rate: share of the same responses whose boxed answer could be read. Avg: plain mean of the benchmarks. "
-        f"Preset {config.preset}. {notes(config, scores)} Accuracy, {told_apart(grids[0])} Format rate, {told_apart(grids[1])}"
+        f"Preset {config.described}. {notes(config, scores)} Accuracy, {told_apart(grids[0])} Format rate, {told_apart(grids[1])}"
     )
     paper = reported_grid("erpo1", "Reported by ERPO, not measured here: accuracy and format rate", scores.titles, MODELS, decimals=2)
     return Table("erpo1", caption, (*grids, paper), scores.titles)

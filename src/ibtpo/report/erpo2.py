@@ -41,7 +41,7 @@ def erpo2(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
         return Cell(estimate, sum(scores.problems.values()), samples, scores.seeds(REFERENCE), note=estimate.verdict)
 
     columns = [Column.percent(f"pass@{k}") for k in ks]
-    shown = f"Measured, preset {config.preset}"
+    shown = f"Measured, preset {config.title}"
     grids = [grid(f"{shown}: {name}", value(i), list(scores.titles), columns) for i, name in enumerate(scores.benchmarks)]
     others = [method for method in scores.titles if method != REFERENCE]
     if REFERENCE in scores.titles and others:
@@ -49,7 +49,7 @@ def erpo2(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
         grids.append(grid(label, gain, others, [column.difference() for column in columns]))
     paper = [reported_grid(f"erpo2-{name}", f"Reported by ERPO, not measured here: {name}", scores.titles, MODELS, 2) for name in PAPER]
     caption = (
-        f"pass@k by benchmark, unbiased estimate from {samples} samples. Preset {config.preset}. {notes(config, scores)} "
-        f"{judged('problem and seed')}"
+        f"pass@k by benchmark, unbiased estimate from {samples} samples. Preset {config.described}. "
+        f"{notes(config, scores, verdicts=judged('problem and seed'))}"
     )
     return Table("erpo2", caption, (*grids, *paper), scores.titles)

@@ -32,7 +32,7 @@ def figure7(config: Config, frames: Sequence[pd.DataFrame]) -> tuple[Figure, str
         for axis in axes[-2:]:
             axis.set_xlabel("k")
     caption = (
-        f"pass@k for every k from 1 to {samples}, unbiased estimate. Preset {config.preset}. "
+        f"pass@k for every k from 1 to {samples}, unbiased estimate. Preset {config.described}. "
         f"{counted(scores.problems, samples, len(config.seeds))}; the base policy has one seed. {sampling(config)} {BANDS} "
         f"({len(config.seeds)} in all); intervals that count problems too are in the tables."
     )

@@ -20,7 +20,7 @@ PANELS = {SECONDS: "Wall-clock / tree, ms", PEAK: "Peak KV / tree, tokens"}
 
 def figure8(config: Config, frames: Sequence[pd.DataFrame]) -> tuple[Figure, str]:
     """Figure and caption from a `costs` artifact. Raises IbtpoError naming the case that is missing."""
-    costs = read_costs("figure8", config, "figure8", frames)
+    costs = read_costs("figure8", config, "figure8", frames, one=["max_tokens"])
     lines = looks({costs.title(case): costs.title(case) for case in costs.cases})
     trees = sorted({case.trees for case in costs.cases})
     with style():

@@ -24,7 +24,7 @@ NODES = Column("nodes / problem", decimals=1)
 def ibscore(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
     """Builds the table from `offline` artifacts. Raises IbtpoError naming method and seed where something is missing."""
     offline = read_offline("ibscore", config, config.tables["ibscore"], frames)
-    shown = f"Measured, preset {config.preset}"
+    shown = f"Measured, preset {config.title}"
     grids = [_grid(f"{shown}: step nodes", config, offline, nodes=True), _grid(f"{shown}: roots", config, offline, nodes=False)]
     if REFERENCE in offline.titles:
         grids.insert(1, _difference(f"{shown}: step nodes, difference to {offline.titles[REFERENCE]}", config, offline))
@@ -62,7 +62,7 @@ def _caption(config: Config, offline: Offline) -> str:
         f"Offline IB-Score, the same estimator for every policy (beta = {plan.beta:g}). Of each of {problems} {plan.source} problems, "
         f"{plan.seeds} trajectories; at each of their distinct non-terminal step nodes {plan.draws} fresh rollouts, whose first steps are "
         "the node's children. Means over all step nodes; the roots, the problems themselves, apart. Cov: with 1/B; pi: geometric mean "
-        f"probability of a step's tokens; dead: nodes whose rollouts all fail. Preset {config.preset}, {seeds} seed(s); the base policy "
+        f"probability of a step's tokens; dead: nodes whose rollouts all fail. Preset {config.described}, {seeds} seed(s); the base policy "
         f"has one. {sampling(config)} {interval(config, seeds)} Problems are clusters of nodes; means over nodes are ratios, linearised. "
         f"{judged('problem and seed')}"
     )

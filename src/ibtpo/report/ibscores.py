@@ -36,7 +36,7 @@ def ibscores(config: Config, frames: Sequence[pd.DataFrame]) -> tuple[Figure, st
     caption = (
         f"Offline IB-Score and Cov(eta1, eta2) of the policies, the same estimator for all (beta = {plan.beta:g}): {plan.seeds} "
         f"trajectories of each of {offline.problems} {plan.source} problems, {plan.draws} fresh rollouts at each non-terminal step node, "
-        f"and at the problem itself (roots). Preset {config.preset}, {seeds} seed(s); the base policy has one. {sampling(config)} Dots: "
+        f"and at the problem itself (roots). Preset {config.described}, {seeds} seed(s); the base policy has one. {sampling(config)} Dots: "
         f"means; small dots: seeds; dotted line: base policy. {interval(config, seeds, 'Bars')}"
     )
     return figure, caption

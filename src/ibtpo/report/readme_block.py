@@ -8,6 +8,7 @@ from pathlib import Path
 from ibtpo import IbtpoError
 from ibtpo.config import Paths
 from ibtpo.config.models import Config
+from ibtpo.config.publish import as_it_is
 from ibtpo.io import write_bytes
 
 TABLE, FIGURE = "table1", "figure5"
@@ -16,7 +17,11 @@ BLOCK = re.compile(rf"(?<=<!-- {TABLE} -->\n).*?(?=<!-- /{TABLE} -->)", re.DOTAL
 
 
 def update(config: Config) -> None:
-    """Writes the block and the picture. Raises IbtpoError if the README has no such block, OSError if table or figure are not there."""
+    """Writes the block and the picture.
+
+    Raises IbtpoError if the README has no such block or the preset was overridden, OSError if table or figure are not there.
+    """
+    as_it_is(config)
     for path, content in _wanted(config).items():
         write_bytes(content, path)
 

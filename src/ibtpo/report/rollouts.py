@@ -22,11 +22,11 @@ def rollouts_midsize(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
 
 
 def _parallel(name: str, config: Config, measurement: str, frames: Sequence[pd.DataFrame]) -> Table:
-    costs = read_costs(name, config, measurement, frames)
+    costs = read_costs(name, config, measurement, frames, one=["max_tokens"])
     rows = {case: f"{case.trees} at once: {costs.title(case)}" for case in costs.cases}
     others = {f"vs. {costs.title(costs.cases[0])}": {case: costs.reference(case) for case in rows}}
     if len(costs.measurement.modes) > 1:
         others[f"vs. {costs.measurement.modes[0]}"] = {case: costs.first_mode(case) for case in rows}
     shown = (SECONDS, CPU, TOKENS, PEAK, HITS, BOOKKEEPING)
-    grid = costs.grid(f"Measured, preset {config.preset}", "trees, sampler", rows, shown, others)
+    grid = costs.grid(f"Measured, preset {config.title}", "trees, sampler", rows, shown, others)
     return Table(name, f"Rollouts by the number of trees that grow at once. {costs.notes()}", (grid,))

@@ -90,7 +90,7 @@ class Strategies:
         seeds, problems = self.shape
         return (
             "Eff-Rate: share of groups whose rewards differ; Avg-Rate: mean reward of all trajectories; tokens: newly generated, shared "
-            f"prefixes once. Preset {self.config.preset}. Problems x trajectories x seeds: {problems} x G x {seeds}. "
+            f"prefixes once. Preset {self.config.described}. Problems x trajectories x seeds: {problems} x G x {seeds}. "
             f"{sampling(self.config)} {interval(self.config, seeds)} Ratios are paired by problem. {judged('problem')}"
         )
 

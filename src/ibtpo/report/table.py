@@ -32,8 +32,7 @@ class Column:
         """Mean of values (seeds, problems) with its interval; only what is a percentage has the interval of a rate, within [0, 1]."""
         if self.unit != "%":
             return intervals.difference([values], [np.zeros_like(values)])
-        rate = intervals.estimate(values)
-        return replace(rate, low=max(rate.low, 0.0), high=min(rate.high, 1.0))
+        return intervals.estimate(values)
 
 
 @dataclass(frozen=True)

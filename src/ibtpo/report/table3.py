@@ -23,7 +23,7 @@ def table3(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
     strategies = read_strategies("table3", config, distinct({name: _title(s) for name, s in samplers.items()}), frames)
     paper = {name: _reported(sampler) for name, sampler in samplers.items()}
     independent = sorted((n for n, s in samplers.items() if s.name == "independent"), key=lambda n: samplers[n].group_size, reverse=True)
-    label = f"Measured, preset {config.preset}; reported: {MODEL}"
+    label = f"Measured, preset {config.title}; reported: {MODEL}"
     grids = [strategies.measured(label, paper, independent[0] if independent else "")]
     grids += [strategies.difference(reference) for reference in independent if len(samplers) > 1]
     caption = (

@@ -27,10 +27,10 @@ def table6(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
     }
     reference = config.methods[METHOD].sampler if METHOD in config.methods else ""
     against = reference if reference in names else ""
-    measured = strategies.measured(f"Measured, preset {config.preset}", {}, against)
+    measured = strategies.measured(f"Measured, preset {config.title}", {}, against)
     grids = [replace(measured, columns=(*SETTINGS.values(), *measured.columns), cells=settings | measured.cells)]
     grids += [strategies.difference(against)] if against and len(names) > 1 else []
-    grids.append(strategies.search(f"Measured, preset {config.preset}: the search"))
+    grids.append(strategies.search(f"Measured, preset {config.title}: the search"))
     caption = (
         f"Shape of the tree on the base policy: B0 rollouts, then L - 1 rounds of K nodes, B continuations each. {strategies.notes()} Mean "
         f"IB-Score (beta = {config.offline.beta:g}): over the inner nodes of a grown tree, root included; root picked, picked before: "

@@ -11,17 +11,17 @@ from ibtpo.report.accuracies import accuracies
 from ibtpo.report.costs import BOOKKEEPING, HITS, PEAK, SECONDS, TOKENS, read_costs
 from ibtpo.report.table import Table
 
-LEAD = "IB-TPO in the time of GRPO: samplers under the load of one training iteration, then policies trained with them."
+LEAD = "IB-TPO with as many trajectories as GRPO: samplers under the load of one training iteration, then policies trained with them."
 
 
 def table7(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
     """Builds the table from `scores` artifacts and the `costs` artifact, which is the last. Raises IbtpoError naming what is missing."""
-    costs = read_costs("table7", config, "table7", frames[-1:])
+    costs = read_costs("table7", config, "table7", frames[-1:], one=["trees", "max_tokens"])
     rows = {case: costs.title(case) for case in costs.cases}
     reference = costs.title(costs.cases[0])
-    (trees,) = {case.trees for case in costs.cases}
+    trees = costs.cases[0].trees
     grid = costs.grid(
-        f"Measured, preset {config.preset}: sampling of {trees} problems at once",
+        f"Measured, preset {config.title}: sampling of {trees} problems at once",
         "sampler",
         rows,
         (SECONDS, TOKENS, PEAK, HITS, BOOKKEEPING),

@@ -28,7 +28,7 @@ def _lengths(name: str, config: Config, measurement: str, frames: Sequence[pd.Da
     shortest = costs.cases[0].max_tokens
     rows = {case: f"{case.max_tokens / shortest:g}x = {case.max_tokens}: {costs.title(case)}, {case.trees} trees" for case in costs.cases}
     grid = costs.grid(
-        f"Measured, preset {config.preset}",
+        f"Measured, preset {config.title}",
         "maximal length, sampler",
         rows,
         (SECONDS, TOKENS, PEAK),

@@ -27,7 +27,7 @@ def table9(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
         full[length] = read_scores("table9", config, methods, [frame.assign(reward=frame["tokens"] >= length) for frame in chosen])
     grids = [
         compared(
-            f"Measured, preset {config.preset}: avg@{config.evaluate.samples}, at most {length} tokens",
+            f"Measured, preset {config.title}: avg@{config.evaluate.samples}, at most {length} tokens",
             config,
             found,
             {method: found.means(method) for method in found.titles},
@@ -39,7 +39,7 @@ def table9(config: Config, frames: Sequence[pd.DataFrame]) -> Table:
     caption = (
         f"Accuracy with longer responses: policies trained with at most {lengths[0]} tokens sample with more [OURS]. avg@k: mean over "
         "problems of the mean over k samples; Avg: plain mean of the benchmarks. As long as the maximum: all but those that end just there "
-        f"were cut. Preset {config.preset}. {notes(config, first, 'what the grid says')}"
+        f"were cut. Preset {config.described}. {notes(config, first, 'what the grid says')}"
     )
     return Table("table9", caption, (*grids, _cut(config, full)), first.titles)
 
@@ -55,4 +55,4 @@ def _cut(config: Config, full: dict[int, Scores]) -> Grid:
         for method, row in found.titles.items()
     }
     titles = tuple(next(iter(full.values())).titles.values())
-    return Grid(f"Measured, preset {config.preset}: responses as long as the maximum", "method", titles, tuple(columns.values()), cells)
+    return Grid(f"Measured, preset {config.title}: responses as long as the maximum", "method", titles, tuple(columns.values()), cells)

@@ -51,7 +51,7 @@ def training(
     rows = rows[pd.MultiIndex.from_frame(rows[["metric", "method", "seed"]]).isin(expected)]
     whole(name, rows)
     caption = (
-        f"{lead} Preset {config.preset}. Training step: rollout batch of {config.train.problems_per_iteration} problems. "
+        f"{lead} Preset {config.described}. Training step: rollout batch of {config.train.problems_per_iteration} problems. "
         f"{_meanings(panels)} {sampling(config)} {BANDS} ({len(config.seeds)} in all)."
     )
     titles = distinct({method: config.methods[method].title for method in methods})

@@ -37,7 +37,7 @@ def interval(config: Config, seeds: int, shown: str = "Brackets") -> str:
         if seeds > 1
         else "the spread over problems, with one seed"
     )
-    return f"{shown}: {config.evaluate.confidence:.0%} interval from {spread}; rates on the logit scale, Wilson's if all are 0 or all 1."
+    return f"{shown}: {config.evaluate.confidence:.0%} interval from {spread}; of a rate, the score interval of that width."
 
 
 def tested(config: Config) -> str:

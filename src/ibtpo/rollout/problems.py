@@ -16,7 +16,7 @@ from ibtpo.rollout.chat import encode_prompt
 from ibtpo.rollout.scheduler import Task, stable_seed
 from ibtpo.samplers import SAMPLERS, make_tree
 from ibtpo.tree import Segmenter
-from ibtpo.verifiers import Verdict, last_boxed, verify
+from ibtpo.verifiers import KINDS, Verdict, last_boxed, verify
 
 REWARDS = ("verifier", "random", "format")
 
@@ -37,18 +37,33 @@ class Problem:
 
 
 def load_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
-    """Reads a problem set (Parquet). Raises IbtpoError if the set is empty, lacks a column or repeats a uid."""
+    """Reads a problem set (Parquet). Raises IbtpoError if it is empty, lacks a column, a verifier or a gold answer, or repeats a uid."""
     frame = read_parquet(path)
     missing = {"uid", "family", "prompt", "metadata"} - set(frame.columns)
     if missing:
-        raise IbtpoError(f"{path}: missing column(s) {sorted(missing)}; rebuild the data")
+        raise IbtpoError(f"{path}: missing column(s) {sorted(missing)}; rebuild the data (columns: docs/data.md)")
     if frame.empty:
         raise IbtpoError(f"{path} holds no problems; rebuild the data")
     if frame["uid"].duplicated().any():
         raise IbtpoError(f"{path}: uid {frame['uid'][frame['uid'].duplicated()].iloc[0]!r} occurs twice; rebuild the data")
     rows = frame.head(limit) if limit else frame
     columns = [field.name for field in fields(Problem) if field.name in frame.columns]
-    return [Problem(**row) for row in rows[columns].to_dict("records")]
+    problems = [Problem(**row) for row in rows[columns].to_dict("records")]
+    for problem in problems:
+        where = f"{path}: {problem.uid}"
+        if problem.family not in KINDS:
+            raise IbtpoError(f"{where} is of the family {problem.family!r}, which no verifier knows; known: {', '.join(KINDS)}")
+        if problem.family == "maths" and not gold_answer(problem.metadata):
+            raise IbtpoError(f'{where} has no gold answer; metadata of maths problems are a JSON text such as {{"answer": "42"}}')
+    return problems
+
+
+def gold_answer(metadata: str) -> str:
+    """The gold answer in the metadata of a maths problem; "" if there is none."""
+    try:
+        return str(json.loads(metadata)["answer"])
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 class Prompter:
@@ -83,7 +98,8 @@ class Prompter:
         uid = uid or problem.uid
         tree = make_tree(uid, sampler, self.segmenter, self.max_tokens - len(prefix), seed)
         rng = np.random.default_rng(stable_seed(seed, uid))
-        return Task(uid, self.encode(problem) + prefix, SAMPLERS[sampler.name](tree, sampler, rng), tree, self._score(problem, prefix))
+        rounds, score = SAMPLERS[sampler.name](tree, sampler, rng), self._score(problem, prefix)
+        return Task(uid, self.encode(problem) + prefix, rounds, tree, score, generated=len(prefix))
 
     def _score(self, problem: Problem, prefix: tuple[int, ...]) -> Callable[[tuple[int, ...]], Verdict]:
         def verified(ids: tuple[int, ...]) -> Verdict:

@@ -67,7 +67,7 @@ def build(config: Config, out: Path) -> None:
 
 def render(page: Page, inputs: Inputs) -> str:
     context = page.build(inputs)
-    return environment().get_template(f"{page.name}.html").render(**context, page=page, pages=PAGES, preset=inputs.config.preset)
+    return environment().get_template(f"{page.name}.html").render(**context, page=page, pages=PAGES, preset=inputs.config.title)
 
 
 @lru_cache

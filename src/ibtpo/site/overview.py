@@ -39,7 +39,7 @@ def facts(inputs: Inputs) -> list[tuple[str, str, str]]:
     evaluated = [name for name in inputs.paths.report_inputs() if name.startswith("scores-")]
     benchmarks, sampling, train = config.evaluate.benchmarks, config.sampling, config.train
     return [
-        ("Preset", config.preset, "its hashes are under Provenance"),
+        ("Preset", config.described, "its hashes are under Provenance"),
         ("Model", *_model(inputs)),
         ("Policies", f"{len(evaluated)}", f"with {len(config.seeds)} seed{'s' * (len(config.seeds) > 1)} a method, evaluated alike"),
         ("Benchmarks", str(len(benchmarks)), ", ".join(benchmarks)),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,6 +22,7 @@ from transformers.trainer_utils import rotate_checkpoints
 from ibtpo import IbtpoError
 from ibtpo.advantages import NEEDS_SIGNALS, estimate
 from ibtpo.config.models import Config, Method
+from ibtpo.config.slices import SPEED
 from ibtpo.engines import make_engine
 from ibtpo.evaluation.ib_score import Probe, measure
 from ibtpo.evaluation.sample import grow, independent, spread
@@ -34,6 +37,7 @@ from ibtpo.training.trainer import TreeTrainer
 from ibtpo.training.trl import GRPOConfig
 from ibtpo.training.weights import policy_state_dict
 from ibtpo.tree import ReasoningTree
+from ibtpo.tree.statistics import scored_rewards
 
 KEPT = 2  # checkpoints: should the newest be broken, the one before it is there
 
@@ -43,12 +47,28 @@ def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str,
 
     Writes run.json, metrics.jsonl, checkpoints/, final/ and at last done.json into `out_dir`. With train.processes > 1 it is called in
     each of them (training/launch.py). Raises IbtpoError for sizes that do not divide, another number of processes and a tracker that is
-    not installed; FileNotFoundError if data or policy are missing.
+    not installed, and for a folder that holds another run; FileNotFoundError if data or policy are missing.
     """
     if method not in config.methods:
         raise IbtpoError(f"there is no method {method!r}; known: {', '.join(config.methods)}")
+    if seed < 0:
+        raise IbtpoError(f"the seed is {seed}: give 0 or more")
     out = Path(out_dir)
-    if (out / "done.json").exists():
+    record = {
+        "name": method,
+        "seed": seed,
+        "method": config.methods[method].model_dump(mode="json"),
+        "sampler": sampler_of(config, method).model_dump(mode="json"),
+        "train": config.train.model_dump(mode="json"),
+        "sampling": config.sampling.model_dump(mode="json"),
+        "data": checksums(data_dir, "train.parquet", "validation.parquet"),
+        "base": checksums(policy_dir, "done.json"),
+    }
+    finished = (out / "done.json").exists()
+    begun = finished or any(out.glob("checkpoints/checkpoint-*"))
+    if begun:
+        _same(out, record)
+    if finished:
         print(f"{out} is finished; nothing to do")
         return
     if config.engine.device == "cuda" and not torch.cuda.is_available():
@@ -56,20 +76,25 @@ def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str,
     trackers.check(config.train.trackers)
     ranks.join(config.train.processes, cpu=config.engine.device == "cpu")
     out.mkdir(parents=True, exist_ok=True)
-    if ranks.first() and not (out / "run.json").exists():
-        training = {
-            "method": config.methods[method],
-            "sampler": sampler_of(config, method),
-            "train": config.train,
-            "sampling": config.sampling,
-        }
-        record = {name: model.model_dump() for name, model in training.items()}
-        record["data"] = checksums(data_dir, "train.parquet", "validation.parquet")
-        write_json({"name": method, **provenance(out.name.rsplit("-", 1)[-1], seed), **record}, out / "run.json")
+    if ranks.first() and not begun:  # what an earlier try left that did not get to a checkpoint is of no use
+        write_json(provenance(out.name.rsplit("-", 1)[-1], seed) | record, out / "run.json")
     with exclusive(out) if ranks.first() else nullcontext(), trackers.in_folder(out):
         session = Session(config, method, seed, Path(policy_dir), Path(data_dir), out)
         session.train()
         session.save()
+
+
+def _same(out: Path, record: dict[str, Any]) -> None:
+    """Raises IbtpoError if the folder holds another run, which would go on as something in between; what changes speed only may differ."""
+    begun = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    if other := [name for name, value in record.items() if name in begun and _differ(begun[name], value)]:
+        raise IbtpoError(f"{out} holds a run with other {', '.join(other)}: give another folder, or move that one away")
+
+
+def _differ(before: Any, now: Any) -> bool:
+    if not isinstance(now, dict):
+        return before != now
+    return any(before[key] != value for key, value in now.items() if key in before and key not in SPEED | {"title"})
 
 
 def sampler_of(config: Config, method: str):
@@ -84,13 +109,13 @@ class Session(TrainerCallback):
         self.method: Method = config.methods[method]
         self.sampler = sampler_of(config, method)
         set_seed(seed)
+        self.problems = {problem.uid: problem for problem in load_problems(data_dir / "train.parquet")}
+        self.validation = load_problems(data_dir / "validation.parquet")
         options = ranks.engine_options(config.engine.kind)
         self.engine = make_engine(config.engine.kind, str(policy_dir), config.sampling, config.engine, pi=self.sampler.pi, **options)
         self.tokenizer = AutoTokenizer.from_pretrained(policy_dir)
         self.prompter = Prompter(self.tokenizer, config.sampling.max_tokens, self.method.reward, seed)
         self.examiner = Prompter(self.tokenizer, config.sampling.max_tokens)  # validation is judged by the verifier, whatever the reward
-        self.problems = {problem.uid: problem for problem in load_problems(data_dir / "train.parquet")}
-        self.validation = load_problems(data_dir / "validation.parquet")
         self.synced = -1
         self.pending: dict[str, float] = {}
         advantage, regulariser = self.method.advantage, self.method.regulariser
@@ -169,7 +194,12 @@ class Session(TrainerCallback):
         self.sync()
         problems = [self.problems[uid] for uid in uids]
         seed = stable_seed("train", self.seed, iteration)
-        return grow(problems, self.prompter, self.engine, self.sampler, seed, self.config.engine.mode)
+        trees = grow(problems, self.prompter, self.engine, self.sampler, seed, self.config.engine.mode)
+        if not ranks.gather(np.array([len(scored_rewards(tree)) for tree in trees])).any() and trees:
+            raise IbtpoError(
+                f"no response of iteration {iteration} could be scored: see the messages above, and correct gold answers or verifier"
+            )
+        return trees
 
     def observe(self, iteration: int, trees: list[ReasoningTree], measured: dict[str, float]) -> None:
         beta = self.sampler.beta if self.sampler.name == "ibtree" else self.method.advantage.beta
@@ -250,6 +280,8 @@ def arguments(config: Config, method: Method, group_size: int, seed: int, out: P
     train, regulariser = config.train, method.regulariser
     minibatch = train.problems_per_iteration // train.minibatches // train.processes * group_size
     micro_batch = train.micro_batch or minibatch
+    if train.prefix_sharing:  # a torn tree shares nothing, and the tries bound the memory
+        micro_batch = max(group_size, micro_batch // group_size * group_size)
     if minibatch % micro_batch:
         each = " in each process" if train.processes > 1 else ""
         raise IbtpoError(f"train.micro_batch = {micro_batch} must divide the {minibatch} sequences of a minibatch{each}")

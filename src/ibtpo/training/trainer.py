@@ -18,10 +18,12 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
+from accelerate import DistributedType
 from safetensors import SafetensorError
 
 from ibtpo.advantages import Signals
@@ -38,26 +40,32 @@ Estimate = Callable[[list[ReasoningTree], list[Signals] | None], list[np.ndarray
 
 
 class TreeTrainer(GRPOTrainer):
-    """`grow(uids, iteration)` returns one scored tree per problem of the batch, `estimate(trees, signals)` the advantages of all their
-    trajectories, in order; signals is None unless `signals`. Data rows need `uid` and `prompt`.
+    """TRL's trainer, with four functions (docs/trl.md has a whole script). Rewards are those of the trees: TRL's `reward_funcs` is taken.
 
-    `observe(iteration, trees, metrics)` is called once per rollout batch. With several processes all three see the trees of this one only,
-    the metrics are of all. entropy, ibro: weights of the regularisers. Raises ValueError if `signals` are asked for without a reference
-    (beta = 0).
+    grow(uids, iteration): one scored tree per problem of the batch, sampled at args.temperature by the policy as it is now, so it gives the
+    engine the weights first (`policy_state_dict`). estimate(trees, signals): the advantages of all their trajectories, in order; signals is
+    None unless `signals`. prompt_ids(uid): the ids of a prompt. observe(iteration, trees, metrics): called once per rollout batch. With
+    several processes they see the trees of this one only, the metrics are of all. Data rows need `uid` and `prompt`.
+
+    prefix_sharing, flex: as train.prefix_sharing and train.prefix_kernel. entropy, ibro: weights of the regularisers. Raises ValueError if
+    `signals` are asked for without a reference (args.beta = 0).
     """
 
     def __init__(
-        self, *args, grow: Grow, estimate: Estimate, observe: Callable, prompt_ids: Callable,
+        self, *args, grow: Grow, estimate: Estimate, prompt_ids: Callable, observe: Callable = lambda *_: None,
         signals: bool = False, prefix_sharing: bool = True, flex: bool = False, entropy: float = 0.0, ibro: float = 0.0, **kwargs,
     ):  # fmt: skip
         os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # `rollout_func` may change: the contract tests watch it
         super().__init__(*args, reward_funcs=[_reward], rollout_func=_trajectories, **kwargs)
         if signals and self.beta == 0:
-            raise ValueError("the estimator needs the log-probs of a reference, and there is none without KL: set regulariser.kl > 0")
+            raise ValueError(
+                "the estimator needs the log-probs of a reference, and there is none without KL: set regulariser.kl (TRL's beta) > 0"
+            )
         self.grow, self.estimate, self.observe, self.prompt_ids = grow, estimate, observe, prompt_ids
         self.needs_signals, self.weights = signals, (entropy, ibro)
         self.batch: list[tuple[str, ReasoningTree]] = []
-        self.sharing, self.flex = prefix_sharing and self._can_share(), flex
+        self.flex = flex
+        self.sharing = prefix_sharing and self._can_share()
         self._scored: tuple[torch.Tensor, Batch] | None = None
         self._entropies: torch.Tensor | None = None
 
@@ -66,14 +74,26 @@ class TreeTrainer(GRPOTrainer):
         """Rollout batches that are finished."""
         return self.state.global_step * self.args.gradient_accumulation_steps // self.args.steps_per_generation
 
+    def create_accelerator_and_postprocess(self):
+        """As Trainer's, but FSDP casts no output: log-probs in half precision would make ratios and KL noise."""
+        super().create_accelerator_and_postprocess()
+        plugin = self.accelerator.state.fsdp_plugin if self.accelerator.distributed_type == DistributedType.FSDP else None
+        if plugin is not None and plugin.mixed_precision_policy is not None:
+            plugin.mixed_precision_policy = replace(plugin.mixed_precision_policy, output_dtype=None)
+
     def _can_share(self) -> bool:
+        if self.accelerator.distributed_type == DistributedType.DEEPSPEED:
+            log.warning("prefixes are not shared: ZeRO 3 gathers weights call by call, and processes would make different numbers of calls")
+            return False
         models = [self.accelerator.unwrap_model(model) for model in (self.model, self.ref_model) if model is not None]
         reasons = [unsupported(model) for model in models]
         if reason := next(filter(None, reasons), None):
-            log.warning("prefixes are not shared, the plain forward is used: %s", reason)
+            log.warning("prefixes are not shared, the plain forward is used: %s; set train.prefix_sharing: false", reason)
             return False
         for model in models:
             share_prefixes(model)
+            if self.flex and getattr(model.config, "attention_dropout", 0):
+                raise ValueError("FlexAttention knows no dropout: set train.prefix_kernel: sdpa, or the model's attention_dropout to 0")
         return True
 
     def _save_checkpoint(self, *args, **kwargs):
@@ -122,7 +142,10 @@ class TreeTrainer(GRPOTrainer):
     def _tries(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, completion: int) -> Batch:
         """The batch as tries; policy and reference score the same tensor, one after the other."""
         if self._scored is None or self._scored[0] is not input_ids:
-            self._scored = input_ids, Batch(input_ids, attention_mask, completion, token_limit(self.model), self.flex)
+            batch = Batch(input_ids, attention_mask, completion, token_limit(self.model), self.flex)
+            if self.accelerator.distributed_type == DistributedType.FSDP:
+                batch.level(max(1, gather(np.array([len(batch.parts)])).max()))
+            self._scored = input_ids, batch
         return self._scored[1]
 
     @torch.no_grad()
@@ -145,6 +168,8 @@ class TreeTrainer(GRPOTrainer):
             tries = self._tries(input_ids, attention_mask, logits_to_keep)
             with self.accelerator.autocast():
                 logps, entropies = score(model, tries, self.temperature, compute_entropy, any(self.weights))
+            if logps.dtype != torch.float32:  # ratios and KL are differences of these
+                raise TypeError(f"log-probs arrive as {logps.dtype}: a wrapper around the model casts what it returns")
             result = logps, entropies, None
         else:
             result = super()._get_per_token_logps_and_entropies(

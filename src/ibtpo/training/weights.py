@@ -43,8 +43,11 @@ def _merged(weights: dict[str, torch.Tensor], adapted) -> dict[str, torch.Tensor
     weights = {name.removeprefix(prefix): value for name, value in weights.items()}
     merged = {name.replace(".base_layer.", "."): value for name, value in weights.items() if ".lora_" not in name}
     for name, module in adapted.get_base_model().named_modules():
-        for adapter in module.active_adapters if isinstance(module, BaseTunerLayer) else []:
+        if not isinstance(module, BaseTunerLayer):
+            continue
+        whole = merged[f"{name}.weight"]
+        for adapter in module.active_adapters:
             up, down = weights[f"{name}.lora_B.{adapter}.weight"], weights[f"{name}.lora_A.{adapter}.weight"]
-            key = f"{name}.weight"
-            merged[key] = merged[key] + (up @ down * module.scaling[adapter]).to(merged[key].dtype)
+            whole = whole + (up @ down * module.scaling[adapter]).to(whole.dtype)
+        merged[f"{name}.weight"] = whole.cpu()  # on a GPU all of them together would be a second model
     return merged

@@ -13,6 +13,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate, chain, pairwise, repeat
 
+from ibtpo import IbtpoError
+
 WHITE_SPACE = "".join(chr(code) for code in range(0x3001) if chr(code).isspace())  # all that str.strip knows
 BLANK = re.compile(b"(?:" + b"|".join(re.escape(character.encode("utf-8")) for character in WHITE_SPACE) + b")*")
 
@@ -41,7 +43,7 @@ class Segmenter:
         its vocabulary is not byte-level.
         """
         if tokenizer.eos_token_id is None:
-            raise ValueError("the tokenizer has no eos_token; set one before building a Segmenter")
+            raise IbtpoError("the tokenizer has no eos_token; set one before building a Segmenter")
         added = tokenizer.added_tokens_decoder
         vocabulary = {index: token for token, index in tokenizer.get_vocab().items() if index not in added}
         token_bytes = [b""] * (1 + max([*vocabulary, *added]))
@@ -49,7 +51,8 @@ class Segmenter:
             try:
                 token_bytes[index] = bytes(BYTE_OF_CHARACTER[character] for character in token)
             except KeyError as error:
-                raise ValueError(f"token {index} ({token!r}) is not byte-level; give Segmenter the bytes of each token") from error
+                hint = "take a model with byte-level BPE, or give Segmenter the bytes of each token"
+                raise IbtpoError(f"token {index} ({token!r}) is not byte-level: {hint}") from error
         for index, token in added.items():
             token_bytes[index] = b"" if token.special else token.content.encode("utf-8")
         return cls(token_bytes, tokenizer.eos_token_id, delimiter)
