@@ -44,7 +44,7 @@ def test_a_model_and_problems_of_ones_own(project):
     (train,) = project.folder.glob("results/mine/data/*/train.parquet")
     problems = read_parquet(train)
     assert len(problems) == 52 and problems["system"].str.contains("boxed").all()
-    changed = 'corpora={sources: {mine: {revision: second}}}'
+    changed = "corpora={sources: {mine: {revision: second}}}"
     assert "Nothing to be done" in project.python("-m", "snakemake", "-n", "data", "--config", "preset=mine")
     again = project.python("-m", "snakemake", "-n", "data", "--config", "preset=mine", changed)
     assert re.search(r"^corpus +1$", again, re.MULTILINE)
