@@ -13,6 +13,7 @@ from pathlib import Path
 from accelerate import DistributedType, PartialState
 
 from ibtpo.config.models import Config
+from ibtpo.prefix import forward
 from ibtpo.training import trainer
 from ibtpo.training.run import main
 
@@ -27,7 +28,8 @@ def join_with_gpus(self, *args, **kwargs) -> None:
 
 if "ACCELERATE_USE_FSDP" in os.environ:
     PartialState.__init__ = join_with_gpus
-found = trainer.token_limit
+found, logits = trainer.token_limit, forward.LOGITS
 for run in json.loads(Path(sys.argv[1]).read_text()):
     trainer.token_limit = found if run.get("limit") is None else lambda model, limit=run["limit"]: limit
+    forward.LOGITS = run.get("logits", [logits, logits])[int(os.environ["RANK"])]
     main(Config.model_validate(run["config"]), run["method"], 0, run["policy"], run["data"], run["out"])

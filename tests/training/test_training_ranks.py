@@ -38,8 +38,9 @@ CASES = {  # name: (method, training values): every loss, every statistic over t
     "micro-batches": ("entropy", {"micro_batch": 4, "prefix_sharing": False}),
     "lora": ("ibtpo", {"lora_rank": 4}),
 }
-SHARDED = {"ibtpo": {}, "lora": {"lora_rank": 4}, "tries": {}}
-SMALL = {"tries": 60}  # tokens of a trie: each process cuts its batch into another number of them
+SHARDED = {"ibtpo": {}, "lora": {"lora_rank": 4}, "tries": {}, "head": {}}
+# a process cuts its batch into its own number of tries (of so many tokens), and calls the head once for each, or often (for so many logits)
+SMALL = {"tries": {"limit": 60}, "head": {"logits": [10**9, 320 * 7]}}
 AVERAGED = {"train/entropy", "train/kl", "train/clip_fraction"}  # by TRL over micro-batches, whatever their lengths
 
 
@@ -113,7 +114,7 @@ def sharded(world, tmp_path_factory) -> Path:
     """Folder of the same runs with the model in shards."""
     folder = tmp_path_factory.mktemp("sharded")
     runs = [specification(world, folder / f"{name}-x", "ibtpo", **values, parallel="fsdp") for name, values in SHARDED.items()]
-    runs = [run | {"limit": SMALL.get(name)} for name, run in zip(SHARDED, runs, strict=True)]
+    runs = [run | SMALL.get(name, {}) for name, run in zip(SHARDED, runs, strict=True)]
     half = specification(world, folder / "half-x", "ibtpo", dtype="bfloat16", parallel="fsdp")
     group = together(folder, [*runs, half], "fsdp")
     said = group.communicate(timeout=600)[0]

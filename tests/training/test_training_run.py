@@ -309,7 +309,7 @@ def test_sizes_that_do_not_divide_are_named(world, tmp_path):
         train(world, tmp_path / "b", config=changed(world.config, micro_batch=5, prefix_sharing=False))
 
 
-@pytest.mark.parametrize(("micro_batch", "sequences"), [(1, 12), (12, 12), (23, 12), (0, 24)])
+@pytest.mark.parametrize(("micro_batch", "sequences"), [(1, 12), (12, 12), (23, 12), (0, 24), (99, 24)])
 def test_a_micro_batch_keeps_trees_together_that_share_their_prefixes(world, tmp_path, micro_batch, sequences):
     config = changed(world.config, micro_batch=micro_batch)
     assert arguments(config, config.methods["ibtpo"], 12, 0, tmp_path).per_device_train_batch_size == sequences

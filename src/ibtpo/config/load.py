@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import reduce
 from pathlib import Path
@@ -13,10 +14,12 @@ from pydantic import BaseModel, ValidationError
 
 from ibtpo import IbtpoError
 from ibtpo.config.models import Config
+from ibtpo.config.resources import SPEED
 
 FOLDER = Path("config")  # relative to the working directory
 METHODS = "methods.yaml"  # samplers and methods, shared by all presets
-UNSHOWN = {"artifacts", "outputs", "tables", "figures", "resources", "plan", "corpora.data_root", "policy.folder"}  # change no number
+UNSHOWN = {"artifacts", "outputs", "tables", "figures", "resources", "plan", "corpora.data_root", "policy.folder"}
+UNSHOWN |= {f"{part}.{key}" for part in ("policy", "train") for key in SPEED}  # all of these change no number
 DATASETS = "datasets.yaml"  # sources and cleaning of real data, shared by all presets under the key `corpora`
 
 
@@ -36,12 +39,19 @@ def load(preset: str | Path = "tiny", overrides: dict[str, Any] | None = None) -
     plain = reduce(_merge, [*shared, _layers(path), {"preset": path.stem}], {})
     content = _merge(plain, _typed(overrides or {}) | {"preset": path.stem})
     try:
-        # JSON, for there "strict" takes a list for a tuple but never a text for a number
-        config = Config.model_validate_json(json.dumps(content, default=str), strict=True)
+        config = _validated(content)
     except ValidationError as error:
         raise ConfigError(f"preset {path.stem!r}: {explain(error)}") from None
-    config._changed = _changed(plain, content)
+    if overrides:
+        with suppress(ValidationError):  # a preset that is none without what was given with it
+            plain, content = _validated(plain).model_dump(mode="json"), config.model_dump(mode="json")
+        config._changed = _changed(plain, content)
     return config
+
+
+def _validated(content: dict[str, Any]) -> Config:
+    # JSON, for there "strict" takes a list for a tuple but never a text for a number
+    return Config.model_validate_json(json.dumps(content, default=str), strict=True)
 
 
 def _changed(plain: Any, content: Any, key: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a scheduler reserves for the jobs of a preset. Changes no number."""
+"""What changes no number: what a scheduler reserves for the jobs of a preset, and keys of speed and memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from ibtpo.config.strict import Strict
+
+# keys of policy and train that change speed, memory and where metrics are shown only
+SPEED = {"checkpoint_every", "micro_batch", "gradient_checkpointing", "processes", "parallel", "trackers"}
+SPEED |= {"prefix_sharing", "prefix_kernel"}
 
 
 class Job(Strict):

@@ -15,6 +15,7 @@ from typing import Any
 
 from ibtpo.config.cards import load_card
 from ibtpo.config.models import Config
+from ibtpo.config.resources import SPEED
 
 LENGTH = 10  # hex digits: 40 bits, no clash in any number of runs that somebody keeps
 REVISION = {
@@ -30,9 +31,6 @@ REVISION = {
     "problems": 1,
     "corpora": 1,
 }  # raise one when a change of the code changes its numbers
-# keys of policy and train that change speed, memory and where metrics are shown only
-SPEED = {"checkpoint_every", "micro_batch", "gradient_checkpointing", "processes", "parallel", "trackers"}
-SPEED |= {"prefix_sharing", "prefix_kernel"}
 CHECKED = {"licence", "template_sha256", "delimiter_tokens", "delimiters", "layers", "width"}  # of a card: filled in, they change nothing
 BASE = "base"  # name of the policy before reinforcement learning
 
@@ -92,7 +90,8 @@ def corpus(config: Config, name: str) -> dict[str, Any]:
 def policy(config: Config) -> dict[str, Any]:
     if config.policy.card:
         card = load_card(config.policy.card)
-        return {"revision": REVISION["policy"], "model": _plain(card, CHECKED), "eos": config.policy.eos}
+        checked = CHECKED if card.revision else CHECKED - {"template_sha256"}  # a commit tells the template, too
+        return {"revision": REVISION["policy"], "model": _plain(card, checked), "eos": config.policy.eos}
     return {"revision": REVISION["policy"], "data": data(config), "policy": _plain(config.policy, SPEED)}
 
 
@@ -190,7 +189,7 @@ def report(config: Config) -> dict[str, Any]:
     """What tables and figures show beside their artifacts: the configuration (titles, captions, intervals) and the code that draws."""
     sources = ["report/*.py", "report/*.yaml", "evaluation/statistics.py"]
     plain = config.model_dump(mode="json", exclude={"resources", "artifacts", "engine", "evalscope", "corpora", "outputs", "plan"})
-    return {"config": plain, "code": source_hash(*sources)}
+    return {"config": plain, "changes": config.changes, "code": source_hash(*sources)}
 
 
 def site(config: Config) -> dict[str, Any]:

@@ -101,13 +101,15 @@ class Batch:
             self.distinct += len(trie.ids)
             self.parts.append(Part.of(trie, input_ids.device, flex))
         self._edges, self._target = (torch.from_numpy(array).to(input_ids.device) for array in (edges, target))
-        self._flex = flex
+        self._flex, self.levelled = flex, False
 
     def level(self, parts: int) -> None:
         """Adds tries of two tokens, whose values nobody reads, until there are `parts`.
 
-        Shards of a model are gathered for every trie, by all processes together: each must have as many.
+        Shards of a model are gathered for every trie, by all processes together: each must have as many. The head is called more than once
+        for each: FSDP treats a module that is called several times in a pass otherwise than one that is called once.
         """
+        self.levelled = True
         missing = parts - len(self.parts)
         if missing > 0:
             (trie,) = tries([np.zeros(2, dtype=np.int64)], [1], 2, bucketed=not self._flex)
@@ -133,7 +135,8 @@ def score(
 
 def _tries(base, batch: Batch, temperature: float, entropy: bool, entropy_gradient: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
     """What `score` returns, inside the forward of the plain model."""
-    results = _each(_score, [(base, part, temperature, entropy, entropy_gradient) for part in batch.parts])
+    least = 2 if batch.levelled else 1
+    results = _each(_score, [(base, part, temperature, entropy, entropy_gradient, least) for part in batch.parts])
     if not results:  # no token is scored; the loss still hangs on the weights, so that a step goes on
         weights = (weight.sum() for weight in base.parameters() if weight.requires_grad)
         nothing = batch.spread(torch.zeros(0, device=base.device)) + 0 * sum(weights)
@@ -141,13 +144,14 @@ def _tries(base, batch: Batch, temperature: float, entropy: bool, entropy_gradie
     return tuple(batch.spread(torch.cat(values)) if values[0] is not None else None for values in zip(*results, strict=True))
 
 
-def _score(base, part: Part, temperature: float, entropy: bool, entropy_gradient: bool) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Log-prob and entropy of each edge (E,)."""
+def _score(base, part: Part, temperature: float, entropy: bool, entropy_gradient: bool, least: int):
+    """Log-prob and entropy of each edge (E,); least: calls of the head."""
     whole = torch.zeros(1, 1, 1, 1, device=part.ids.device)  # a 4D mask passes unchanged; without one a mask of (N, N) would be made
     output = base.base_model(part.ids, attention_mask=whole, position_ids=part.positions, use_cache=False, prefix=part.attention)
     hidden, head = output.last_hidden_state[0], base.get_output_embeddings()
     size = max(1, LOGITS // base.config.vocab_size)
-    chunks = zip(part.parents.split(size), part.labels.split(size), strict=True)
+    chunks = list(zip(part.parents.split(size), part.labels.split(size), strict=True))
+    chunks += (least - len(chunks)) * [(part.parents[:0], part.labels[:0])]
     results = _each(_edges, [(head, hidden, *chunk, temperature, entropy, entropy_gradient) for chunk in chunks])
     return tuple(torch.cat(values) if values[0] is not None else None for values in zip(*results, strict=True))
 

@@ -67,7 +67,8 @@ def build(config: Config, out: Path) -> None:
 
 def render(page: Page, inputs: Inputs) -> str:
     context = page.build(inputs)
-    return environment().get_template(f"{page.name}.html").render(**context, page=page, pages=PAGES, preset=inputs.config.title)
+    named = {"preset": inputs.config.preset, "title": inputs.config.title}
+    return environment().get_template(f"{page.name}.html").render(**context, **named, page=page, pages=PAGES)
 
 
 @lru_cache

@@ -22,7 +22,7 @@ from transformers.trainer_utils import rotate_checkpoints
 from ibtpo import IbtpoError
 from ibtpo.advantages import NEEDS_SIGNALS, estimate
 from ibtpo.config.models import Config, Method
-from ibtpo.config.slices import SPEED
+from ibtpo.config.resources import SPEED
 from ibtpo.engines import make_engine
 from ibtpo.evaluation.ib_score import Probe, measure
 from ibtpo.evaluation.sample import grow, independent, spread
@@ -64,11 +64,8 @@ def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str,
         "data": checksums(data_dir, "train.parquet", "validation.parquet"),
         "base": checksums(policy_dir, "done.json"),
     }
-    finished = (out / "done.json").exists()
-    begun = finished or any(out.glob("checkpoints/checkpoint-*"))
-    if begun:
+    if (out / "done.json").exists():
         _same(out, record)
-    if finished:
         print(f"{out} is finished; nothing to do")
         return
     if config.engine.device == "cuda" and not torch.cuda.is_available():
@@ -76,9 +73,11 @@ def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str,
     trackers.check(config.train.trackers)
     ranks.join(config.train.processes, cpu=config.engine.device == "cpu")
     out.mkdir(parents=True, exist_ok=True)
-    if ranks.first() and not begun:  # what an earlier try left that did not get to a checkpoint is of no use
-        write_json(provenance(out.name.rsplit("-", 1)[-1], seed) | record, out / "run.json")
     with exclusive(out) if ranks.first() else nullcontext(), trackers.in_folder(out):
+        if any(out.glob("checkpoints/checkpoint-*")):
+            _same(out, record)
+        elif ranks.first():  # of an earlier try that did not get to a checkpoint nothing is of use
+            write_json(provenance(out.name.rsplit("-", 1)[-1], seed) | record, out / "run.json")
         session = Session(config, method, seed, Path(policy_dir), Path(data_dir), out)
         session.train()
         session.save()
@@ -86,7 +85,8 @@ def main(config: Config, method: str, seed: int, policy_dir: str, data_dir: str,
 
 def _same(out: Path, record: dict[str, Any]) -> None:
     """Raises IbtpoError if the folder holds another run, which would go on as something in between; what changes speed only may differ."""
-    begun = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    file = out / "run.json"
+    begun = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     if other := [name for name, value in record.items() if name in begun and _differ(begun[name], value)]:
         raise IbtpoError(f"{out} holds a run with other {', '.join(other)}: give another folder, or move that one away")
 
@@ -280,8 +280,9 @@ def arguments(config: Config, method: Method, group_size: int, seed: int, out: P
     train, regulariser = config.train, method.regulariser
     minibatch = train.problems_per_iteration // train.minibatches // train.processes * group_size
     micro_batch = train.micro_batch or minibatch
-    if train.prefix_sharing:  # a torn tree shares nothing, and the tries bound the memory
-        micro_batch = max(group_size, micro_batch // group_size * group_size)
+    if train.prefix_sharing and train.parallel != "deepspeed-zero3":  # a torn tree shares nothing, and the tries bound the memory
+        most, trees = max(1, micro_batch // group_size), minibatch // group_size
+        micro_batch = group_size * max(number for number in range(1, most + 1) if trees % number == 0)
     if minibatch % micro_batch:
         each = " in each process" if train.processes > 1 else ""
         raise IbtpoError(f"train.micro_batch = {micro_batch} must divide the {minibatch} sequences of a minibatch{each}")

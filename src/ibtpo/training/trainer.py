@@ -78,7 +78,7 @@ class TreeTrainer(GRPOTrainer):
         """As Trainer's, but FSDP casts no output: log-probs in half precision would make ratios and KL noise."""
         super().create_accelerator_and_postprocess()
         plugin = self.accelerator.state.fsdp_plugin if self.accelerator.distributed_type == DistributedType.FSDP else None
-        if plugin is not None and plugin.mixed_precision_policy is not None:
+        if hasattr(getattr(plugin, "mixed_precision_policy", None), "output_dtype"):  # FSDP 2; the first has another way
             plugin.mixed_precision_policy = replace(plugin.mixed_precision_policy, output_dtype=None)
 
     def _can_share(self) -> bool:
