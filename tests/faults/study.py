@@ -67,7 +67,7 @@ class Study:
     def planned(cls, project: Project) -> Study:
         """The commands are those that a dry run prints."""
         said = project.snakemake("--dry-run", "--printshellcmds", "table1", *CONFIG)
-        found = re.findall(r"^Shell command: \S+ -m ibtpo (.+) > (.+) 2>&1$", said, re.MULTILINE)
+        found = re.findall(r"^Shell command: .+? -m ibtpo (.+) > (.+) 2>&1$", said, re.MULTILINE)
         commands = [Command(tuple(shlex.split(arguments)), *shlex.split(log)) for arguments, log in found]
         assert {command.name for command in commands} == {*ORDER}, said
         return cls(project, sorted(commands, key=lambda command: ORDER.index(command.name)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -46,18 +47,19 @@ def test_a_bar_that_is_not_to_be_shown_says_nothing(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_only_what_is_new_is_told(tmp_path, capsys):
+def test_only_what_is_new_is_told(tmp_path):
     (tmp_path / "train").mkdir()
     for name in ("old", "new"):
         (tmp_path / "train" / f"{name}.log").write_text(BAR.format(25))
-    end = relay(tmp_path, 0.05)
-    (tmp_path / "train" / "new.log").write_text(BAR.format(25) + "\r" + BAR.format(50))
-    said, deadline = "", time.monotonic() + 60
-    while BAR.format(50) not in said:
-        assert time.monotonic() < deadline
-        said += capsys.readouterr().err
-    end.set()
-    assert said == f"train/new: {BAR.format(50)}\n"
+    with redirect_stderr(io.StringIO()) as said:  # capsys would lose what is printed while it is read
+        end = relay(tmp_path, 0.05)
+        (tmp_path / "train" / "new.log").write_text(BAR.format(25) + "\r" + BAR.format(50))
+        deadline = time.monotonic() + 60
+        while not said.getvalue().endswith("\n"):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        end.set()
+    assert said.getvalue() == f"train/new: {BAR.format(50)}\n"
 
 
 def test_it_can_be_turned_off(tmp_path, capsys, monkeypatch):
