@@ -113,6 +113,7 @@ def test_an_unknown_reward_is_refused(tokenizer):
         ({"family": "math"}, "b is of the family 'math', which no verifier knows; known: maths, "),
         ({"metadata": "{}"}, 'b has no gold answer; metadata of maths problems are a JSON text such as {"answer": "42"}'),
         ({"metadata": "42"}, "b has no gold answer"),
+        ({"metadata": '{"answer": null}'}, "b has no gold answer"),
     ],
 )
 def test_a_problem_that_nobody_could_judge_is_refused_before_anything_starts(tmp_path, change, message):

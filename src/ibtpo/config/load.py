@@ -18,10 +18,10 @@ from ibtpo.config.resources import SPEED
 
 FOLDER = Path("config")  # relative to the working directory
 METHODS = "methods.yaml"  # samplers and methods, shared by all presets
+DATASETS = "datasets.yaml"  # sources and cleaning of real data, shared by all presets under the key `corpora`
 UNSHOWN = {"artifacts", "outputs", "tables", "figures", "resources", "plan", "corpora.data_root", "policy.folder"}
 UNSHOWN |= {f"{part}.{key}" for part in ("policy", "train") for key in SPEED}
 UNSHOWN |= {f"engine.{key}" for key in Engine.model_fields if key not in ("kind", "mode", "dtype")}  # all of these change no number
-DATASETS = "datasets.yaml"  # sources and cleaning of real data, shared by all presets under the key `corpora`
 
 
 class ConfigError(IbtpoError):

@@ -16,7 +16,7 @@ from ibtpo.rollout.chat import encode_prompt
 from ibtpo.rollout.scheduler import Task, stable_seed
 from ibtpo.samplers import SAMPLERS, make_tree
 from ibtpo.tree import Segmenter
-from ibtpo.verifiers import KINDS, Verdict, last_boxed, verify
+from ibtpo.verifiers import KINDS, Verdict, last_boxed, maths_answer, verify
 
 REWARDS = ("verifier", "random", "format")
 
@@ -53,17 +53,9 @@ def load_problems(path: str | Path, limit: int | None = None) -> list[Problem]:
         where = f"{path}: {problem.uid}"
         if problem.family not in KINDS:
             raise IbtpoError(f"{where} is of the family {problem.family!r}, which no verifier knows; known: {', '.join(KINDS)}")
-        if problem.family == "maths" and not gold_answer(problem.metadata):
+        if problem.family == "maths" and not maths_answer(problem.metadata):
             raise IbtpoError(f'{where} has no gold answer; metadata of maths problems are a JSON text such as {{"answer": "42"}}')
     return problems
-
-
-def gold_answer(metadata: str) -> str:
-    """The gold answer in the metadata of a maths problem; "" if there is none."""
-    try:
-        return str(json.loads(metadata)["answer"])
-    except (ValueError, KeyError, TypeError):
-        return ""
 
 
 class Prompter:

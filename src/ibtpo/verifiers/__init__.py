@@ -34,6 +34,7 @@ __all__ = [
     "Verdict",
     "check_gold",
     "last_boxed",
+    "maths_answer",
     "score",
     "score_all",
     "verify",
@@ -63,6 +64,14 @@ def verify(family: str, metadata: str, text: str) -> Verdict:
     if family == "maths":
         return score(family, gold.get("answer"), text) if BOX in text else UNPARSED
     return score(family, gold, text)
+
+
+def maths_answer(metadata: str) -> str:
+    """The gold answer in the JSON text `metadata` of a maths problem; "" if there is none that `score` would take."""
+    try:
+        return _answer(_object(metadata).get("answer"))
+    except (ValueError, TypeError):
+        return ""
 
 
 def score(kind: str, gold: Any, text: str) -> Verdict:
